@@ -46,7 +46,7 @@ export class Panel {
     if (this.#shown !== key) this.#build(kind, object, key);
     for (const [setting, field] of this.#fields) field.show(object.settings[setting] ?? '');
     this.#facts(kind === 'links' ? ofLink(object, now) : this.#ofOther(kind, object));
-    say(byId('panel-note'), (object.stats?.notes ?? []).join('; '));
+    say(byId('panel-note'), [...(object.notes ?? []), ...(object.stats?.notes ?? [])].join('; '));
   }
 
   nothing(kind, text) {

@@ -79,10 +79,11 @@ fn objects() -> Vec<String> {
     names
 }
 
-/// What can be removed while it runs and has a name that is known: links, ports, hosts by their ports,
-/// routers, and sources.
+/// What can be removed from all instances: a duplex link by its own name, and not by its directions.
 fn removable() -> Vec<String> {
-    [links(), of_kind(Kind::Port), of_kind(Kind::Router), of_kind(Kind::Source)].concat()
+    let found = longwire_control::list(&directory()).unwrap_or_default();
+    let texts = found.into_iter().filter_map(|found| Client::of(found, PATIENCE).ok()?.scenario().ok());
+    texts.flat_map(|text| longwire_scenario::removable(&text)).take(MOST).collect()
 }
 
 /// Network namespaces with names, as `ip netns` makes them.

@@ -11,7 +11,6 @@ use longwire_run::{report_text, verdict};
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options of every such command.
@@ -24,10 +23,6 @@ pub struct Foreground {
     /// Seed of losses: the same seed loses the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
-
-    /// Record the packets that cross the link: FILE.pcapng.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
 
     #[command(flatten)]
     records: RecordArgs,
@@ -84,7 +79,7 @@ impl Foreground {
             }
             Wiring::Ports(ports) => (None, ports),
         };
-        let records = self.records.options(self.record.clone())?;
+        let records = self.records.options()?;
         RealRun::start(plan, hosts, RealOptions { name, ports, records, ..RealOptions::default() })
     }
 

@@ -1,19 +1,21 @@
-//! Options of commands that run links: the packet log and the time series.
+//! Options of commands that run links: the packet log, the time series and the capture.
 
 use anyhow::Context;
 use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::LogOptions;
-use longwire_run::packet_log::file::{Format, Rotation};
+use longwire_run::packet_log::file::Format;
 use longwire_run::records::RecordOptions;
+use longwire_run::rotation::Rotation;
 use longwire_run::series::SeriesOptions;
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
 
-/// The least size of a log's file, so that it holds more than its header.
+/// The least size of a file, so that it holds more than its header.
 const LEAST_SIZE: Bytes = Bytes(64 * 1024);
 
 /// What to record.
 #[derive(Debug, Clone, clap::Args)]
+#[command(group = clap::ArgGroup::new("records").args(["log", "series", "record"]).multiple(true))]
 pub struct RecordArgs {
     /// Log the events of each packet at each link (arrive, mark, drop with the reason, leave): FILE.pcapng
     /// for Wireshark, FILE.lwlog for longwire log.
@@ -23,15 +25,6 @@ pub struct RecordArgs {
     /// Log only links with these names; * and ? are wildcards, commas separate names.
     #[arg(long, value_name = "NAMES", requires = "log")]
     log_links: Option<LinkPattern>,
-
-    /// Begin another file of the log at this size; older ones are FILE.1 and so on, before the extension.
-    #[arg(long, value_name = "SIZE", requires = "log", value_parser = size)]
-    log_size: Option<Bytes>,
-
-    /// Keep this many files of the log, including the current one.
-    #[arg(long, value_name = "NUMBER", requires = "log_size", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    log_files: u32,
 
     /// Write a time series of each link (rates, drops, queue): FILE.csv, or FILE.jsonl for JSON lines.
     #[arg(long, value_name = "FILE")]
@@ -44,27 +37,41 @@ pub struct RecordArgs {
     /// Write only links with these names into the time series.
     #[arg(long, value_name = "NAMES", requires = "series")]
     series_links: Option<LinkPattern>,
+
+    /// Write all that arrives to FILE.pcapng, from which a run in virtual time can repeat this one.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Begin another file of the log, the time series and the capture when it has this size; older ones are
+    /// FILE.1 and so on, before the extension.
+    #[arg(long, value_name = "SIZE", requires = "records", value_parser = size)]
+    file_size: Option<Bytes>,
+
+    /// Keep this many files of each, including the current one.
+    #[arg(long, value_name = "NUMBER", requires = "file_size", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    file_count: u32,
 }
 
 impl RecordArgs {
-    /// The files to be written: of the log, and of the time series.
-    pub const fn files(&self) -> [&Option<PathBuf>; 2] {
-        [&self.log, &self.series]
+    /// The files to be written.
+    pub const fn files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.log, &self.series, &self.record]
     }
 
-    /// The options, with `record` as the capture of the input.
+    /// The options.
     ///
     /// # Errors
     /// If a file's name has no known format.
-    pub fn options(&self, record: Option<PathBuf>) -> anyhow::Result<RecordOptions> {
-        let rotation = self.log_size.map(|size| Rotation { size: size.0, files: self.log_files });
-        let log = self.log.clone().map(|file| LogOptions { file, links: self.log_links.clone(), rotation });
+    pub fn options(&self) -> anyhow::Result<RecordOptions> {
+        let log = self.log.clone().map(|file| LogOptions { file, links: self.log_links.clone() });
         if let Some(log) = &log {
             Format::of(&log.file).context("--log")?;
         }
         let (every, links) = (self.every, self.series_links.clone());
         let series = self.series.clone().map(|file| SeriesOptions { file, every, links });
-        Ok(RecordOptions { record, log, series })
+        let rotation = self.file_size.map(|size| Rotation { size: size.0, files: self.file_count });
+        Ok(RecordOptions { record: self.record.clone(), log, series, rotation })
     }
 }
 

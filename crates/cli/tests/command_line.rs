@@ -241,6 +241,9 @@ fn what_runs_is_offered_to_shells() {
     ] {
         assert_offered(&folder, line, names);
     }
+    // Directions are no links of their own, and media stay.
+    let removable = offered(&folder, "longwire ctl remove ");
+    assert!(!removable.iter().any(|name| name.contains('.')), "{removable:?}");
     // What is offered is what there is, and begins with the word.
     assert_eq!(offered(&folder, "longwire top ro"), ["routed"]);
     assert!(service.ctl(&["remove", "r", "--instance", "routed"]).status.success());

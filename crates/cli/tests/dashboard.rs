@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use support::lab::can_make_labs;
 use support::service::{ROUTED, Service, TWO_PORTS};
-use support::{Folder, longwire, stdout};
+use support::{Folder, longwire, stderr, stdout};
 
 /// A run with a dashboard.
 struct Running {
@@ -377,6 +377,23 @@ fn logged(browser: &mut Browser, change: &str) {
     browser.wait(&format!("document.getElementById('log').textContent.includes('{change}')"));
 }
 
+/// Once a link drops packets there is a chart of that, with a line for each reason.
+fn drops_are_shown_by_reason(browser: &mut Browser, service: &Service) {
+    choose(browser, "links", "up");
+    let title = "chart.querySelector('h3').textContent.startsWith('Drops by reason')";
+    let chart = format!("[...document.querySelectorAll('#charts .chart')].find((chart) => {title})");
+    browser.wait(&format!("{chart}?.hidden === true"));
+    // Of 1 Mbit/s.
+    let output = service.ctl(&["set", "up", "loss=20%", "rate=300kbit", "queue=3 packets"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for reason in ["loss", "queue-full"] {
+        let line = format!("/{reason} (?!0\\/s)\\d/.test({chart}.querySelector('.keys').textContent)");
+        browser.wait(&line);
+    }
+    assert_eq!(browser.value(&format!("{chart}.hidden || {chart}.querySelectorAll('.u-wrap').length")), 1);
+    assert_eq!(browser.value(&format!("{chart}.querySelector('.keys').children.length")), 2);
+}
+
 #[test]
 fn objects_of_every_kind_are_changed_in_place() {
     let test = "objects_of_every_kind_are_changed_in_place";
@@ -393,6 +410,8 @@ fn objects_of_every_kind_are_changed_in_place() {
         let bars = "[...document.querySelectorAll('#router-list .share')]";
         browser.wait(&format!("{bars}.some((bar) => bar.textContent.includes('{text}'))"));
     }
+
+    drops_are_shown_by_reason(&mut browser, &service);
 
     choose(&mut browser, "sources", "video");
     write(&mut browser, "rate", "2 Mbit/s");

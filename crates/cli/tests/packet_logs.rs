@@ -1,4 +1,5 @@
-//! `--log`, `longwire log` and `--series`: a run's records agree with its counters.
+//! `--log`, `longwire log`, `--series` and `--record`: a run's records agree with its counters, and are
+//! rotated.
 
 mod support;
 
@@ -6,7 +7,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use support::lab::can_make_labs;
+use support::service::Service;
 use support::started::Started;
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
@@ -173,7 +176,8 @@ fn a_log_is_cut_into_files() {
     };
     run(&[]);
     let all = entries(&log, &[]);
-    run(&["--log-size", "64KiB", "--log-files", "2"]);
+    std::fs::remove_file(&log).unwrap();
+    run(&["--file-size", "64KiB", "--file-count", "2"]);
     let mut kept = Vec::new();
     for name in ["run.1.lwlog", "run.lwlog"] {
         let length = std::fs::metadata(folder.path(name)).unwrap().len();
@@ -198,7 +202,7 @@ fn a_log_is_followed_until_its_run_ends() {
         let mut run = Command::new(env!("CARGO_BIN_EXE_longwire"));
         run.args(["run", &scenario, "--name", &name, "--json", "--log", &log]);
         let (mut run, _) =
-            Started::ready(run.args(["--log-size", "64KiB", "--log-files", "200"]), "running as");
+            Started::ready(run.args(["--file-size", "64KiB", "--file-count", "200"]), "running as");
         let mut reader = Command::new(env!("CARGO_BIN_EXE_longwire"));
         let mut reader =
             reader.args(["log", &log, "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -218,6 +222,68 @@ fn a_log_is_followed_until_its_run_ends() {
         // Files may have been complete before it began.
         assert!(kept.ends_with(&followed), "{} followed, {} kept", followed.len(), kept.len());
     }
+}
+
+#[test]
+fn a_series_is_cut_into_files() {
+    let folder = Folder::new("series-rotation");
+    let scenario = folder.write("net.toml", NET);
+    for extension in ["csv", "jsonl"] {
+        let file = |name: &str| folder.path(&format!("{name}.{extension}"));
+        let run = |name: &str, args: &[&str]| {
+            let series = file(name).display().to_string();
+            let all = ["run", &scenario, "--virtual", "--json", "--series", &series, "--every", "2ms"];
+            json(&longwire(&[&all[..], args].concat()), 0);
+            std::fs::read_to_string(file(name)).unwrap()
+        };
+        let whole = run("whole", &[]);
+        let current = run("cut", &["--file-size", "64KiB", "--file-count", "2"]);
+        let older = std::fs::read_to_string(file("cut.1")).unwrap();
+        assert!(!file("cut.2").exists() && older.len() < 64 * 1024 + 300, "{} bytes", older.len());
+        let header = if extension == "csv" { whole.split_inclusive('\n').next().unwrap() } else { "" };
+        let rows = [older, current].map(|text| text.strip_prefix(header).unwrap().to_owned()).concat();
+        assert!(rows.len() > 64 * 1024 && whole.ends_with(&rows), "{extension}");
+    }
+    let alone = longwire(&["run", &scenario, "--virtual", "--file-size", "64KiB"]);
+    assert!(stderr(&alone).contains("required arguments were not provided"), "{}", stderr(&alone));
+}
+
+/// Each scenario of a service has files of its own, which are rotated, also by the next service.
+#[test]
+fn a_service_records_each_scenario() {
+    let folder = Folder::new("log-serve");
+    let scenarios = ["one", "two"].map(|name| folder.write(&format!("{name}.toml"), NET));
+    let files = ["packets.lwlog", "rates.csv", "all.pcapng"].map(|name| folder.text(name));
+    let [log, series, record] = &files;
+    let kept = ["--every", "10ms", "--file-size", "64KiB", "--file-count", "3"];
+    let options = [&["--log", log, "--series", series, "--record", record], &kept[..]].concat();
+    let start = || Service::start(&folder, &[&[&*scenarios[0], &*scenarios[1]], &options[..]].concat());
+    let service = start();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !["one-all.1.pcapng", "two-all.1.pcapng"].iter().all(|name| folder.path(name).exists()) {
+        assert!(Instant::now() < until, "nothing was rotated");
+    }
+    service.signal("TERM");
+    let stopped = service.event("stopped");
+    assert_eq!(stopped["log"]["file"], folder.text("one-packets.lwlog"));
+    assert_eq!(service.wait(), Some(0));
+    assert!(files.iter().all(|file| !std::path::Path::new(file).exists()), "files of no scenario");
+    for name in ["one", "two"] {
+        let read = |file: &str| std::fs::read(folder.path(&format!("{name}-{file}"))).unwrap();
+        for file in ["all.pcapng", "all.1.pcapng"] {
+            let bytes = read(file);
+            // A section header block (pcapng).
+            assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "{name} {file}");
+            assert!(bytes.len() < 64 * 1024 + 2000, "{name} {file}: {} bytes", bytes.len());
+        }
+        assert!(read("rates.csv").starts_with(b"time_ns,link,"), "{name}");
+        assert!(!entries(&folder.text(&format!("{name}-packets.lwlog")), &[]).is_empty(), "{name}");
+    }
+    // The next one begins new files.
+    let before = std::fs::read(folder.path("one-rates.csv")).unwrap();
+    let service = start();
+    assert_eq!(std::fs::read(folder.path("one-rates.1.csv")).unwrap(), before);
+    assert_eq!(service.end(), Some(0));
 }
 
 #[test]

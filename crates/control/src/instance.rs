@@ -5,10 +5,11 @@ use crate::answers::{Answers, Edition};
 use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::rewire::{RewireRequest, RewireResponse};
+use crate::saving::Made;
 use crate::scenario::{Comparison, ScenarioRequest};
+use crate::set_error::SetError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use thiserror::Error;
 use utoipa::ToSchema;
 
 /// A running instance, as used by the API.
@@ -80,7 +81,7 @@ pub trait Instance: Send + Sync {
     ///
     /// # Errors
     /// If there is no such object, or a change is impossible; then nothing has changed.
-    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError>;
+    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError>;
 
     /// The settings that changes of objects of one kind may name.
     fn settable(&self, kind: Kind) -> Vec<Settable>;
@@ -120,13 +121,13 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// If the scenario is invalid, or part of it can't change in a run and a partial change is not wanted;
     /// then nothing has changed.
-    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError>;
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Made<Comparison>, SetError>;
 
     /// Adds and removes objects at one instant.
     ///
     /// # Errors
     /// If that is impossible; then nothing has changed.
-    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError>;
+    fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);
@@ -173,53 +174,4 @@ pub struct Info {
     pub version: String,
     /// Number of links.
     pub links: usize,
-}
-
-/// Why an object can't be shown or changed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SetError {
-    /// There is no such object.
-    #[error("there is no {} \"{name}\"", kind.word())]
-    Unknown {
-        /// Its kind.
-        kind: Kind,
-        /// Its name.
-        name: String,
-    },
-    /// An object of this kind has no such setting.
-    #[error("a {} has no \"{key}\"; {}", kind.word(), few(known))]
-    UnknownKey {
-        /// What it is.
-        kind: Kind,
-        /// The given key.
-        key: String,
-        /// The known settings.
-        known: Vec<String>,
-    },
-    /// The text is not a valid value of this setting.
-    #[error("{key}: {reason}")]
-    Value {
-        /// The setting.
-        key: String,
-        /// The fault, with a valid example.
-        reason: String,
-    },
-    /// It can't be changed in this run: the reason, and the fix.
-    #[error("{0}")]
-    Refused(String),
-    /// The instance can't make changes now.
-    #[error("nothing can be changed: {0}")]
-    Unavailable(String),
-}
-
-/// Most settings that an error lists.
-const MOST_LISTED: usize = 24;
-
-/// An object's settings, if there are few.
-fn few(known: &[String]) -> String {
-    match known.len() {
-        0 => "none of its settings can be changed while it runs".into(),
-        1..=MOST_LISTED => format!("it has {}", known.join(", ")),
-        _ => "longwire blocks lists what it can have".into(),
-    }
 }

@@ -26,10 +26,12 @@ mod requests;
 mod rewire;
 mod routes;
 mod rows;
+mod saving;
 mod scenario;
 mod scenario_routes;
 mod server;
 mod service;
+mod set_error;
 mod tls;
 mod tokens;
 mod web;
@@ -38,7 +40,7 @@ pub use agent::{Agent, AgentError, AgentState, Condition, PartRequest, PartState
 pub use answers::{Answers, Edition};
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
-pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
+pub use instance::{Info, Instance, RoutePage, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{
     Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits, is_pattern,
@@ -52,10 +54,12 @@ pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
 pub use rewire::{RewireRequest, RewireResponse, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
+pub use saving::{Made, Saved, Saver, Saving};
 pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioRequest, ScenarioText, SettingDifference,
 };
 pub use server::{Server, StartError};
+pub use set_error::SetError;
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use tokens::{Scope, TokenError, Tokens};
 pub use web::{Web, WebAddress, WebError, WebServer};

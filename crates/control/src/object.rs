@@ -82,6 +82,9 @@ pub struct Object {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub members: Vec<Self>,
+    /// What in its settings looks like a mistake, and how to fix it, as "longwire check" says of a scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Object {
@@ -89,7 +92,8 @@ impl Object {
     pub fn several(kind: Kind, name: &str, members: Vec<Self>) -> Self {
         let mut settings = members.first().map(|first| first.settings.clone()).unwrap_or_default();
         settings.retain(|key, text| members.iter().all(|member| member.settings.get(key) == Some(text)));
-        Self { kind, name: name.into(), settings, stats: serde_json::Value::Null, members }
+        let (name, stats) = (name.into(), serde_json::Value::Null);
+        Self { kind, name, settings, stats, members, notes: Vec::new() }
     }
 
     /// The objects that the name matches: itself, if not several.

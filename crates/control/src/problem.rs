@@ -1,7 +1,7 @@
 //! Errors as the API sends them: problem details of RFC 9457.
 
-use crate::instance::SetError;
 use crate::object::Kind;
+use crate::set_error::SetError;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ impl Problem {
             SetError::UnknownKey { key, .. } | SetError::Value { key, .. } => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key)
             }
-            SetError::Unavailable(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
+            SetError::Unavailable(_) | SetError::NotSaved(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 }
@@ -102,7 +102,10 @@ impl IntoResponses for Refusals {
             (StatusCode::PAYLOAD_TOO_LARGE, "A body that is too long"),
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, "A body that does not say that it is JSON"),
             (StatusCode::UNPROCESSABLE_ENTITY, "No such setting, or a value that it can't have"),
-            (StatusCode::SERVICE_UNAVAILABLE, "The instance is ending, or does not answer"),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The instance is ending, does not answer, or can't save its state",
+            ),
         ];
         let response = |(status, description): (StatusCode, &str)| {
             let schema = Ref::from_schema_name(Problem::name());

@@ -1,9 +1,11 @@
 //! Extractors of paths, queries and bodies, whose errors become problems.
 
 use crate::answers::Written;
-use crate::instance::{Instance, SetError};
+use crate::instance::Instance;
 use crate::object::Kind;
 use crate::problem::Problem;
+use crate::saving::Made;
+use crate::set_error::SetError;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
@@ -87,6 +89,16 @@ pub(crate) async fn answered<T: Send + 'static>(
         ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
     });
     answer.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// An instance's answer to a change, when the change has been saved. No thread waits for that: many changes
+/// are saved together.
+pub(crate) async fn changed<T: Send + 'static>(
+    instance: Arc<dyn Instance>,
+    change: impl FnOnce(&dyn Instance) -> Result<Made<T>, SetError> + Send + 'static,
+) -> Result<Json<T>, Problem> {
+    let Json(made) = answered(Arc::clone(&instance), change).await?;
+    made.saved().await.map(Json).map_err(|error| Problem::from_set(&error, |kind| instance.names(kind)))
 }
 
 /// An instance's answer about its totals, or about objects of one kind: written once for all that ask the

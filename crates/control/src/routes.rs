@@ -13,7 +13,7 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, InPath, InQuery, Running, answered, blocking, written};
+use crate::requests::{Body, InPath, InQuery, Running, answered, blocking, changed, written};
 use crate::rewire::{RewireRequest, RewireResponse, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
@@ -225,7 +225,7 @@ async fn add(
         return Err(not_allowed(method, uri).await);
     }
     let ask = RewireRequest { add: section(Kind::Link.word(), &pairs), ..RewireRequest::default() };
-    let added = answered(instance, move |instance| instance.rewire(&ask)).await?;
+    let added = changed(instance, move |instance| instance.rewire(&ask)).await?;
     Ok((StatusCode::CREATED, added))
 }
 
@@ -254,7 +254,7 @@ async fn remove(
         return Err(not_allowed(method, uri).await);
     }
     let ask = RewireRequest { remove: vec![name], drain, ..RewireRequest::default() };
-    answered(instance, move |instance| instance.rewire(&ask)).await
+    changed(instance, move |instance| instance.rewire(&ask)).await
 }
 
 /// Shows a {kind} with its settings and counters.
@@ -281,7 +281,7 @@ async fn set(
     Body(Changes(changes)): Body<Changes>,
 ) -> Result<Json<Object>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    answered(instance, move |instance| instance.set(kind, &name, &changes)).await
+    changed(instance, move |instance| instance.set(kind, &name, &changes)).await
 }
 
 /// Lists a router's routes, including those to its own networks; of very many the first.

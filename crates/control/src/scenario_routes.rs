@@ -7,7 +7,7 @@
 
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, Running, answered};
+use crate::requests::{Body, Running, answered, changed};
 use crate::rewire::{RewireRequest, RewireResponse};
 use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use axum::Json;
@@ -39,7 +39,7 @@ async fn apply(
     State(instance): Running,
     Body(wanted): Body<ScenarioRequest>,
 ) -> Result<Json<Comparison>, Problem> {
-    answered(instance, move |instance| instance.apply(&wanted)).await
+    changed(instance, move |instance| instance.apply(&wanted)).await
 }
 
 /// Lists the differences between the running instance and a scenario.
@@ -59,5 +59,5 @@ async fn rewire(
     State(instance): Running,
     Body(ask): Body<RewireRequest>,
 ) -> Result<Json<RewireResponse>, Problem> {
-    answered(instance, move |instance| instance.rewire(&ask)).await
+    changed(instance, move |instance| instance.rewire(&ask)).await
 }

@@ -71,6 +71,19 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
     Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
 }
 
+/// The names that [`edited`] can remove: of sections that make one object each.
+pub fn removable(text: &str) -> Vec<String> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let of_section = |section| {
+        let all = entries(root.get_ref(), section).enumerate();
+        let single = all.filter(move |(index, entry)| {
+            !entry.contains_key("count") && header(text, section, *index).is_some()
+        });
+        single.filter_map(|(_, entry)| EntryName::of(entry).whole)
+    };
+    NAMED.into_iter().flat_map(of_section).collect()
+}
+
 /// A table of sections as TOML text: by section, the keys of one entry or of several.
 pub fn sections_of(sections: &DeTable<'_>) -> String {
     let mut text = String::new();
@@ -456,6 +469,18 @@ mod tests {
         assert_eq!(without, "[[at]]\nadd = '''\n[[router]]\nname = \"r\"\n'''\n");
         let list = "forwarder = [{ router = \"r\" }]\n[[router]]\nname = \"r\"\n";
         assert_eq!(edited(list, "", &["r".into()]), Err(EditError::Inline("forwarder".into())));
+    }
+
+    #[test]
+    fn what_is_called_removable_can_be_removed() {
+        let text = format!("{TEXT}\n[[link]]\nfrom = \"x\"\nto = \"y\"\n");
+        let names = removable(&text);
+        assert!(names.contains(&"up".into()) && names.contains(&"x-y".into()), "{names:?}");
+        for name in &names {
+            assert!(edited(&text, "", std::slice::from_ref(name)).is_ok(), "{name}");
+        }
+        assert!(!names.iter().any(|name| name.contains(['{', '.'])), "{names:?}");
+        assert_eq!(removable("link = [{ name = \"x\", from = \"a\", to = \"b\" }]\n"), [""; 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::graph::{graph, joined};
 use crate::link_now::{compared, find, link_stats};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
-use crate::objects::{ChangeNotice, ObjectChange};
+use crate::objects::{NoticedChange, ObjectChange};
 use crate::open_ports::PortWatches;
 use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
@@ -17,20 +17,16 @@ use crate::running_state::{CurrentState, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage,
-    ObjectQuery, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RewiredObject, RoutePage,
-    ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
+    Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Made, Object, ObjectNames,
+    ObjectPage, ObjectQuery, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RewiredObject,
+    RoutePage, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
-use std::time::Duration;
-
-/// Longest wait for the state to be saved.
-const KEPT: Duration = Duration::from_secs(5);
 
 /// A run in real time.
 #[derive(Debug)]
@@ -147,12 +143,9 @@ impl RunningInstance {
         let _ = self.logged.set(Arc::clone(links));
     }
 
-    /// Waits until the state has been saved, if somebody saves it.
-    fn tell_applied(&self, changed: usize) {
-        let (done, kept) = channel();
-        self.state().objects.tell(|| ChangeNotice::Applied { changed, done });
-        // Without a saver the sender is already gone.
-        let _ = kept.recv_timeout(KEPT);
+    /// A change of the scenario, whose answer waits until it has been saved.
+    fn applied<T>(&self, answer: T, changed: usize) -> Made<T> {
+        Made::new(answer, self.state().objects.tell(|| NoticedChange::Applied { changed }))
     }
 
     /// The running instance, for comparison with scenarios.
@@ -365,8 +358,9 @@ impl Instance for RunningInstance {
             let link = |name: String| {
                 let place = state.objects.links.place(&name)?;
                 let stats = link_stats(&state, find(&counted.links, place)?)?;
-                let settings = state.objects.links.settings(place);
-                Some(Object { kind, name, settings, stats, members: Vec::new() })
+                let (settings, notes) =
+                    (state.objects.links.settings(place), state.objects.links.notes(place));
+                Some(Object { kind, name, settings, stats, members: Vec::new(), notes })
             };
             chosen.names.into_iter().filter_map(link).collect()
         } else {
@@ -389,13 +383,13 @@ impl Instance for RunningInstance {
         self.show(&state, kind, name)
     }
 
-    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {
+    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError> {
         let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
         let state = self.state();
-        state.objects.set(self.remote(), &[change], None)?;
+        let made = state.objects.set(self.remote(), &[change], None)?;
         let each: Vec<_> = changes.iter().map(|(key, text)| format!("{key} {text}")).collect();
         self.log().note(self.elapsed(), "change", format!("{name}: {}", each.join(", ")));
-        self.show(&state, kind, name)
+        made.answered(|_| self.show(&state, kind, name))
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
@@ -411,7 +405,7 @@ impl Instance for RunningInstance {
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
             if let Some(RewiredObject { kind, name }) = names.first() {
@@ -420,8 +414,8 @@ impl Instance for RunningInstance {
                 self.log().note(self.elapsed(), "change", format!("{word} {kind} {name}{others}"));
             }
         }
-        self.tell_applied(rewired.added.len() + rewired.removed.len());
-        Ok(rewired)
+        let changed = rewired.added.len() + rewired.removed.len();
+        Ok(self.applied(rewired, changed))
     }
 
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
@@ -449,7 +443,7 @@ impl Instance for RunningInstance {
         self.running(&self.state()).compared(toml)
     }
 
-    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Made<Comparison>, SetError> {
         let shown = self.bring(wanted)?;
         let Comparison { changes, added, removed, .. } = &shown;
         let mut what = format!("a scenario was applied: {} objects changed", changes.len());
@@ -459,8 +453,8 @@ impl Instance for RunningInstance {
             }
         }
         self.log().note(self.elapsed(), "change", what);
-        self.tell_applied(shown.count());
-        Ok(shown)
+        let changed = shown.count();
+        Ok(self.applied(shown, changed))
     }
 
     fn stop(&self) {

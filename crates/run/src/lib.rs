@@ -37,6 +37,7 @@ pub mod records;
 pub mod replay_port;
 pub mod report_text;
 mod rewiring;
+pub mod rotation;
 pub mod router_rows;
 pub mod run_report;
 pub mod running_state;

@@ -7,7 +7,7 @@ use crate::objects::ObjectChange;
 use anyhow::Context;
 use longwire_block::Port;
 use longwire_clock::monotonic;
-use longwire_control::{Kind, SetError};
+use longwire_control::{Kind, Made, SetError};
 use longwire_nesp::{
     self as nesp, Answer, ErrorCode, Item, Items, Job, Key, ListenAddresses, Operation, Outcome, Server,
     Status, resolution_answer, unwrap, wrap,
@@ -292,15 +292,16 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
             ));
         }
     }
+    // The state is not held while it is saved.
     let made = instance.state().objects.set(instance.remote(), &changes, at);
-    made.map(|time| time.since(started).0).map_err(refusal)
+    made.and_then(Made::wait).map(|time| time.since(started).0).map_err(refusal)
 }
 
 fn refusal(error: SetError) -> Refusal {
     let code = match error {
         SetError::Unknown { .. } => ErrorCode::UnknownObject,
         SetError::UnknownKey { .. } | SetError::Value { .. } => ErrorCode::BadValue,
-        SetError::Refused(_) | SetError::Unavailable(_) => ErrorCode::Unavailable,
+        SetError::Refused(_) | SetError::Unavailable(_) | SetError::NotSaved(_) => ErrorCode::Unavailable,
     };
     (code, error.to_string())
 }

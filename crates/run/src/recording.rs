@@ -2,17 +2,79 @@
 //! the frames that a port sends.
 
 use crate::port_files::{Captures, PortFiles};
+use crate::rotation::{Rotation, create, is_full};
+use anyhow::Context;
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{PcapError, Recorder};
 use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An ongoing recording.
-pub struct Recording(Arc<Mutex<Recorder>>);
+pub struct Recording(Arc<Mutex<Capture>>);
+
+/// A capture being written.
+struct Capture {
+    recorder: Recorder,
+    rotation: Option<RotatedCapture>,
+    /// Frames that are missing in files before this one.
+    missed: u64,
+    /// Why it is not rotated any more.
+    error: Option<String>,
+}
+
+/// What each file of a rotated capture begins with.
+struct RotatedCapture {
+    rotation: Rotation,
+    path: PathBuf,
+    ports: Vec<String>,
+    epoch: Nanos,
+}
+
+impl Capture {
+    fn new(recorder: Recorder, rotation: Option<RotatedCapture>) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { recorder, rotation, missed: 0, error: None }))
+    }
+
+    /// The recorder, of a new file if this one is full.
+    fn recorder(&mut self) -> &mut Recorder {
+        let full = |rotated: &RotatedCapture| is_full(Some(rotated.rotation), self.recorder.written());
+        if self.rotation.as_ref().is_some_and(full)
+            && let Some(rotated) = self.rotation.take()
+        {
+            match self.rotate(&rotated) {
+                Ok(()) => self.rotation = Some(rotated),
+                Err(error) => {
+                    self.error =
+                        Some(format!("{} is not rotated any more: {error:#}", rotated.path.display()));
+                }
+            }
+        }
+        &mut self.recorder
+    }
+
+    fn rotate(&mut self, rotated: &RotatedCapture) -> anyhow::Result<()> {
+        self.recorder.finish()?;
+        let RotatedCapture { rotation, path, ports, epoch } = rotated;
+        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+        let next = Recorder::begin(path, rotation.next(path)?, &ports, *epoch)?;
+        self.missed += std::mem::replace(&mut self.recorder, next).missed();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.recorder.finish()?;
+        if let Some(error) = self.error.take() {
+            anyhow::bail!(error);
+        }
+        let missed = self.missed + self.recorder.missed();
+        anyhow::ensure!(missed == 0, "{missed} frames are missing in the recording: engine.pool was full");
+        Ok(())
+    }
+}
 
 impl Recording {
     /// Creates the file and adds a recorder to each of `ports`, which are in the plan's order, one for each
@@ -21,18 +83,25 @@ impl Recording {
     /// # Errors
     /// If the file can't be created.
     pub fn start(
-        file: &Path,
+        (path, rotation): (&Path, Option<Rotation>),
         plan: &Plan,
         ports: Vec<Box<dyn Port>>,
-    ) -> Result<(Self, Vec<Box<dyn Port>>), PcapError> {
-        let names: Vec<&str> = plan.ports.iter().map(|port| &*port.name).collect();
-        let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch())?));
+    ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
+        let (names, epoch): (Vec<&str>, _) = (plan.ports.iter().map(|port| &*port.name).collect(), epoch());
+        let file =
+            create(path, rotation).with_context(|| format!("can't write the capture {}", path.display()))?;
+        let recorder = Recorder::begin(path, file, &names, epoch)?;
+        let rotated = rotation.map(|rotation| {
+            let ports = names.iter().map(ToString::to_string).collect();
+            RotatedCapture { rotation, path: path.into(), ports, epoch }
+        });
+        let capture = Capture::new(recorder, rotated);
         let recorded = |(place, port)| {
-            let recorder = Arc::clone(&recorder);
-            Box::new(InterceptedPort::new(port, RecordingPort { place, recorder })) as Box<dyn Port>
+            let capture = Arc::clone(&capture);
+            Box::new(InterceptedPort::new(port, RecordingPort { place, capture })) as Box<dyn Port>
         };
         let ports = plan.queue_places().zip(ports).map(recorded).collect();
-        Ok((Self(recorder), ports))
+        Ok((Self(capture), ports))
     }
 
     /// Flushes the buffer.
@@ -40,12 +109,12 @@ impl Recording {
     /// # Errors
     /// If a write failed, or frames could not be recorded.
     pub fn finish(self) -> anyhow::Result<()> {
-        let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recorder.finish()?;
-        let missed = recorder.missed();
-        anyhow::ensure!(missed == 0, "{missed} frames are missing in the recording: engine.pool was full");
-        Ok(())
+        lock(&self.0).finish()
     }
+}
+
+fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
+    capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Recordings of ports, and the ports.
@@ -64,13 +133,13 @@ pub fn record_outputs(
     let epoch = epoch();
     let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
         let file = captures.output.as_ref().filter(|_| plan.leads_outside(port))?;
-        Some(Recorder::of_port(file, &port.name, epoch).map(|recorder| Arc::new(Mutex::new(recorder))))
+        Some(Recorder::of_port(file, &port.name, epoch).map(|recorder| Capture::new(recorder, None)))
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
     let recorders: Vec<_> = recorders.collect::<Result<_, _>>()?;
     let intercepted = |(place, port): (u16, Box<dyn Port>)| match &recorders[usize::from(place)] {
-        Some(recorder) => {
-            Box::new(InterceptedPort::new(port, OutputRecorder { recorder: Arc::clone(recorder) }))
+        Some(capture) => {
+            Box::new(InterceptedPort::new(port, OutputRecorder { capture: Arc::clone(capture) }))
                 as Box<dyn Port>
         }
         None => port,
@@ -88,7 +157,7 @@ fn epoch() -> Nanos {
 
 /// Records the frames that a port sends, with the times at which they were due.
 struct OutputRecorder {
-    recorder: Arc<Mutex<Recorder>>,
+    capture: Arc<Mutex<Capture>>,
 }
 
 impl Interceptor for OutputRecorder {
@@ -97,13 +166,13 @@ impl Interceptor for OutputRecorder {
     }
 
     fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut capture = lock(&self.capture);
         for &handle in batch.as_slice() {
             let meta = pool.meta(handle);
             let due = Nanos(meta.leave().max(meta.arrival));
-            recorder.record_at(pool, 0, handle, due);
+            capture.recorder().record_at(pool, 0, handle, due);
         }
-        drop(recorder);
+        drop(capture);
         port.transmit(pool, batch)
     }
 }
@@ -111,7 +180,7 @@ impl Interceptor for OutputRecorder {
 /// Records a port's arrivals.
 struct RecordingPort {
     place: u16,
-    recorder: Arc<Mutex<Recorder>>,
+    capture: Arc<Mutex<Capture>>,
 }
 
 impl Interceptor for RecordingPort {
@@ -129,9 +198,9 @@ impl Interceptor for RecordingPort {
         let before = batch.len();
         let received = port.receive(pool, now, batch);
         if batch.len() > before {
-            let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut capture = lock(&self.capture);
             for &handle in &batch.as_slice()[before..] {
-                recorder.record(pool, self.place, handle);
+                capture.recorder().record(pool, self.place, handle);
             }
         }
         received

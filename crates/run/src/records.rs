@@ -5,6 +5,7 @@ use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::recording::{Recording, record_outputs};
+use crate::rotation::Rotation;
 use crate::series::{RealSeries, SeriesFile, SeriesOptions, VirtualSeries};
 use longwire_block::Port;
 use longwire_block::path::LinkRef;
@@ -24,12 +25,28 @@ pub struct RecordOptions {
     pub log: Option<LogOptions>,
     /// The time series of links.
     pub series: Option<SeriesOptions>,
+    /// Rotation of each of these files.
+    pub rotation: Option<Rotation>,
 }
 
 impl RecordOptions {
     /// Whether links are observed, which needs a single worker in virtual time.
     pub const fn observes(&self) -> bool {
         self.log.is_some() || self.series.is_some()
+    }
+
+    /// The files of one scenario of a service: `packets.lwlog` becomes `NAME-packets.lwlog`. Files of two
+    /// names differ, older ones included, which have a number at the end.
+    #[must_use]
+    pub fn of_scenario(&self, name: &str) -> Self {
+        let named = |file: &PathBuf| {
+            let own = file.file_name().unwrap_or_default().to_string_lossy();
+            file.with_file_name(format!("{name}-{own}"))
+        };
+        let log = self.log.as_ref().map(|log| LogOptions { file: named(&log.file), ..log.clone() });
+        let series = self.series.as_ref();
+        let series = series.map(|series| SeriesOptions { file: named(&series.file), ..series.clone() });
+        Self { record: self.record.as_ref().map(named), log, series, rotation: self.rotation }
     }
 }
 
@@ -77,8 +94,10 @@ impl RecordSummary {
 struct Log(Option<PacketLog>);
 
 impl Log {
-    fn start(options: Option<LogOptions>, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
-        options.map(|log| PacketLog::start(log, plan, is_virtual)).transpose().map(Self)
+    fn start(options: &RecordOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
+        let log = options.log.clone();
+        let start = |log| PacketLog::start((log, options.rotation), plan, is_virtual);
+        log.map(start).transpose().map(Self)
     }
 
     fn finish(&mut self, recorded: &mut RecordSummary) {
@@ -109,16 +128,16 @@ impl RealRecords {
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let mut captures = Vec::new();
         if let Some(file) = &options.record {
-            let (started, recorded) = Recording::start(file, plan, ports)?;
+            let (started, recorded) = Recording::start((file, options.rotation), plan, ports)?;
             captures.push(started);
             ports = recorded;
         }
         let (outputs, ports) = record_outputs(plan, files, ports)?;
         captures.extend(outputs);
-        let log = Log::start(options.log, plan, false)?;
+        let log = Log::start(&options, plan, false)?;
+        let create = |series| SeriesFile::create(series, options.rotation, plan);
+        let series_file = options.series.as_ref().map(create).transpose()?;
         let series_options = options.series;
-        let series_file =
-            series_options.as_ref().map(|options| SeriesFile::create(options, plan)).transpose()?;
         Ok((Self { captures, log, series_file, series_options, series: None }, ports))
     }
 
@@ -181,11 +200,11 @@ impl VirtualRecords {
     /// # Errors
     /// If a file can't be created, or no link matches.
     pub fn start(options: RecordOptions, plan: &Plan) -> anyhow::Result<Self> {
-        let log = Log::start(options.log, plan, true)?;
+        let log = Log::start(&options, plan, true)?;
         let (mut series, mut sampler) = (None, None);
-        if let Some(options) = options.series {
-            let (started, of_worker) = VirtualSeries::start(&options, plan)?;
-            (series, sampler) = (Some((options.file, started)), Some(of_worker));
+        if let Some(wanted) = options.series {
+            let (started, of_worker) = VirtualSeries::start(&wanted, options.rotation, plan)?;
+            (series, sampler) = (Some((wanted.file, started)), Some(of_worker));
         }
         Ok(Self { log, series, sampler })
     }

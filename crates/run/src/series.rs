@@ -2,6 +2,7 @@
 
 use crate::instance::RunningInstance;
 use crate::link_pattern::LinkPattern;
+use crate::rotation::{Rotation, create, is_full};
 use anyhow::{Context, bail};
 use longwire_engine::Sampler;
 use longwire_link::LinkStats;
@@ -50,6 +51,9 @@ struct PreviousSample {
 pub struct SeriesFile {
     path: PathBuf,
     out: BufWriter<File>,
+    /// Bytes of the file.
+    written: u64,
+    rotation: Option<Rotation>,
     format: Format,
     /// The sampled links; all if there is no pattern.
     chosen: Option<LinkPattern>,
@@ -66,19 +70,17 @@ impl SeriesFile {
     ///
     /// # Errors
     /// If the extension is unknown, no link matches, or it can't be written.
-    pub fn create(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<Self> {
+    pub fn create(options: &SeriesOptions, rotation: Option<Rotation>, plan: &Plan) -> anyhow::Result<Self> {
         let path = options.file.clone();
         let format = format(&path)?;
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
         }
         let what = || format!("can't write the time series {}", path.display());
-        let mut out = BufWriter::new(File::create(&path).with_context(what)?);
-        if format == Format::Csv {
-            writeln!(out, "{COLUMNS}").with_context(what)?;
-        }
+        let (out, written) =
+            create(&path, rotation).and_then(|file| begin(file, format)).with_context(what)?;
         let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
-        Ok(Self { path, out, format, chosen, links, times, rows: 0, error: None })
+        Ok(Self { path, out, written, rotation, format, chosen, links, times, rows: 0, error: None })
     }
 
     /// Writes a row of a link if it is sampled.
@@ -97,27 +99,38 @@ impl SeriesFile {
         let Some(before) = self.links.get_mut(name) else { return };
         let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
         let counts = [in_packets, in_bytes, out_packets, out_bytes, stats.dropped(), marked_packets];
-        let mut fresh: [u64; 6] = std::array::from_fn(|at| counts[at].saturating_sub(before.counts[at]));
+        let fresh: [u64; 6] = std::array::from_fn(|at| counts[at].saturating_sub(before.counts[at]));
         let nanos = u128::from(time.since(before.time).0.max(1));
         let rate = |bytes: u64| u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX);
         let held = [stats.queued_packets, stats.queued_bytes, stats.travelling_packets];
         let rates = [rate(fresh[1]), rate(fresh[3])];
         *before = PreviousSample { time, counts };
-        let written = match self.format {
-            Format::Csv => csv(&mut self.out, (time, name), &[&fresh[..], &rates, &held].concat()),
+        let numbers = [&fresh[..], &rates, &held].concat();
+        let row = match self.format {
+            Format::Csv => csv((time, name), &numbers),
             Format::JsonLines => {
-                let numbers = [std::mem::take(&mut fresh).as_slice(), &rates, &held].concat();
                 let mut row = json!({ "time_ns": time.0, "link": name });
                 for (column, number) in COLUMNS.split(',').skip(2).zip(numbers) {
                     row[column] = number.into();
                 }
-                writeln!(self.out, "{row}")
+                format!("{row}\n")
             }
         };
+        let written = self.write(&row);
         self.rows += u64::from(written.is_ok());
         if let Err(error) = written {
             self.error.get_or_insert(error);
         }
+    }
+
+    /// Writes a row, into a new file if this one is full.
+    fn write(&mut self, row: &str) -> io::Result<()> {
+        if let Some(rotation) = self.rotation.filter(|_| is_full(self.rotation, self.written)) {
+            self.out.flush()?;
+            (self.out, self.written) = begin(rotation.next(&self.path)?, self.format)?;
+        }
+        self.written += row.len() as u64;
+        self.out.write_all(row.as_bytes())
     }
 
     fn takes(&self, name: &str) -> bool {
@@ -145,10 +158,19 @@ fn format(path: &Path) -> anyhow::Result<Format> {
     }
 }
 
-fn csv(out: &mut impl Write, (time, name): (Nanos, &str), numbers: &[u64]) -> io::Result<()> {
-    write!(out, "{},{}", time.0, csv_text(name))?;
-    numbers.iter().try_for_each(|number| write!(out, ",{number}"))?;
-    writeln!(out)
+/// Begins an empty file, and returns its length: CSV has a header.
+fn begin(file: File, format: Format) -> io::Result<(BufWriter<File>, u64)> {
+    let mut out = BufWriter::new(file);
+    if format == Format::JsonLines {
+        return Ok((out, 0));
+    }
+    writeln!(out, "{COLUMNS}")?;
+    Ok((out, COLUMNS.len() as u64 + 1))
+}
+
+fn csv((time, name): (Nanos, &str), numbers: &[u64]) -> String {
+    let numbers: String = numbers.iter().map(|number| format!(",{number}")).collect();
+    format!("{},{}{numbers}\n", time.0, csv_text(name))
 }
 
 /// A text as a field of CSV (RFC 4180).
@@ -174,8 +196,12 @@ impl VirtualSeries {
     ///
     /// # Errors
     /// See [`SeriesFile::create`].
-    pub fn start(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
-        let file = SeriesFile::create(options, plan)?;
+    pub fn start(
+        options: &SeriesOptions,
+        rotation: Option<Rotation>,
+        plan: &Plan,
+    ) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
+        let file = SeriesFile::create(options, rotation, plan)?;
         let name = |link: &longwire_scenario::Link| file.takes(&link.name).then(|| (*link.name).into());
         let names = plan.links.iter().map(name).collect();
         let file = Arc::new(Mutex::new(file));

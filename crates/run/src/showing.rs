@@ -50,7 +50,9 @@ impl RunningInstance {
     ) -> Result<Object, SetError> {
         let settings = state.objects.settings(self.remote(), kind, name)?;
         let stats = self.counted_of(state, (kind, name), counted).unwrap_or_default();
-        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
+        let place = if kind == Kind::Link { state.objects.links.place(name) } else { None };
+        let notes = place.map(|place| state.objects.links.notes(place)).unwrap_or_default();
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new(), notes })
     }
 
     fn counted_of(

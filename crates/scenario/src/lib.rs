@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attachment;
+mod contradictions;
 mod event;
 mod event_text;
 mod file;
@@ -40,7 +41,8 @@ mod steering;
 mod words;
 
 pub use address::{Mac, Network, RouteTarget};
-pub use edit::{EditError, changed_sections, edited, staged_sections, with_seed};
+pub use contradictions::{Contradiction, contradictions};
+pub use edit::{EditError, changed_sections, edited, removable, staged_sections, with_seed};
 pub use event::Event;
 pub use finding::{Finding, ScenarioError, called_elsewhere, name_hint, suggestion};
 pub use forwarder_plan::{

@@ -9,6 +9,7 @@ use anyhow::Context;
 use longwire_control::{Web, WebServer};
 use longwire_lab::{CommandRole, keep_for};
 use longwire_report::output::chain;
+use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -114,7 +115,7 @@ impl Runs {
     }
 
     fn start(&mut self, name: &str, prepared: PreparedScenario) {
-        match prepared.start(self.group, None, &self.log) {
+        match prepared.start((self.group, None), &RecordOptions::default(), &self.log) {
             Ok(served) => {
                 self.parts.runs(name, served.instance().cloned());
                 self.running.push(served);

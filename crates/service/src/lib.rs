@@ -5,6 +5,7 @@
 mod agent;
 mod event_log;
 mod group;
+mod keeper;
 mod notify;
 mod part_files;
 mod parts;

@@ -1,20 +1,20 @@
 //! A scenario of a service: started, changed by its file, saved, stopped.
 
 use crate::event_log::{EventLog, Field};
+use crate::keeper::{Keeper, log_unsaved};
 use crate::scenarios::NamedScenario;
-use crate::state::State;
+use crate::state::{State, Survives};
 use anyhow::Context;
-use longwire_control::{Instance, ScenarioRequest, Web};
+use longwire_control::{Instance, Made, ScenarioRequest, Web};
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
-use longwire_run::objects::ChangeNotice;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
+use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_scenario::Plan;
-use serde_json::{Map, Value};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 /// A scenario ready to start.
 pub struct PreparedScenario {
@@ -60,14 +60,14 @@ impl PreparedScenario {
         Ok(Self { named, plan, state: state.map(Arc::new) })
     }
 
-    /// Starts it.
+    /// Starts it. A group may use its API, besides this user, and the TCP server.
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
     pub fn start(
         self,
-        group: Option<u32>,
-        web: Option<Web>,
+        (group, web): (Option<u32>, Option<Web>),
+        records: &RecordOptions,
         log: &Arc<EventLog>,
     ) -> anyhow::Result<ServedScenario> {
         let Self { named, plan, state } = self;
@@ -75,22 +75,20 @@ impl PreparedScenario {
         let links = plan.links.len();
         let hosts = TestHosts::make(&named.name, &plan).with_context(failed)?;
         let (told, noticed) = channel();
-        let options =
-            RealOptions { name: named.name.clone(), group, told: Some(told), web, ..RealOptions::default() };
+        let (name, records) = (named.name.clone(), records.of_scenario(&named.name));
+        let options = RealOptions { name, group, told: Some(told), web, records, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options).with_context(failed)?;
         let _kept_off = run.keep_off();
         if let Some(state) = &state {
-            state.write(&**run.instance())?;
+            state.write(&**run.instance(), Survives::PowerCut)?;
         }
         let keeper = Keeper {
             instance: Arc::downgrade(run.instance()),
             name: named.name.clone(),
-            state: state.clone(),
+            state: state.as_ref().map(Arc::downgrade),
             log: Arc::clone(log),
         };
-        let spawned =
-            std::thread::Builder::new().name("longwire-keeper".into()).spawn(move || keeper.keep(&noticed));
-        spawned.context("the thread that keeps the state")?;
+        keeper.start(noticed).context("the thread that keeps the state")?;
         let socket = run.socket().map(|path| path.display().to_string()).unwrap_or_default();
         let address = run.web().map(|web| web.address().to_string());
         let served = ServedScenario { named, state, run: Some(run) };
@@ -135,8 +133,8 @@ impl ServedScenario {
         let read = longwire_scenario::read_text(&self.named.file).map_err(|error| error.to_string());
         let applied = read.and_then(|toml| {
             let wanted = ScenarioRequest { toml, partial: false };
-            let done = run.instance().apply(&wanted).map_err(|error| error.to_string())?;
-            Ok((done.count(), wanted.toml))
+            let made = run.instance().apply(&wanted).and_then(Made::wait);
+            Ok((made.map_err(|error| error.to_string())?.count(), wanted.toml))
         });
         match applied {
             Ok((changed, toml)) => {
@@ -158,6 +156,7 @@ impl ServedScenario {
     /// Ends it, logs its outcome, and returns that if it has run until now.
     pub fn stop(&mut self, log: &EventLog) -> Option<RealRunOutcome> {
         self.save(log);
+        self.state = None;
         let ended = self.run.take()?.stop();
         let mut fields = vec![
             self.field(),
@@ -167,6 +166,7 @@ impl ServedScenario {
         ];
         let fidelity = ended.counted.fidelity.as_ref();
         fields.extend(fidelity.map(|fidelity| ("faithful", fidelity.faithful.into())));
+        fields.extend(ended.recorded.fields());
         log.info("stopped", &fields);
         for error in &ended.counted.errors {
             log.error("failed", &[self.field(), ("error", error.clone().into())]);
@@ -176,74 +176,11 @@ impl ServedScenario {
 
     fn save(&self, log: &EventLog) {
         if let (Some(state), Some(run)) = (&self.state, &self.run) {
-            tell_of(state.write(&**run.instance()), self.field(), log);
+            log_unsaved(state.write(&**run.instance(), Survives::PowerCut), self.field(), log);
         }
     }
 
     fn field(&self) -> Field<'static> {
         ("scenario", self.named.name.clone().into())
-    }
-}
-
-/// Logs that a state could not be written.
-fn tell_of(written: anyhow::Result<()>, field: Field<'_>, log: &EventLog) {
-    if let Err(error) = written {
-        log.error("not-saved", &[field, ("error", longwire_report::output::chain(error.as_ref()).into())]);
-    }
-}
-
-/// Logs the changes of an instance, and keeps its state.
-struct Keeper {
-    instance: Weak<RunningInstance>,
-    name: String,
-    state: Option<Arc<State>>,
-    log: Arc<EventLog>,
-}
-
-impl Keeper {
-    /// Keeps it until the instance is gone.
-    fn keep(&self, noticed: &Receiver<ChangeNotice>) {
-        while let Ok(first) = noticed.recv() {
-            let mut saved = Vec::new();
-            // Changes that have come meanwhile are in the same state.
-            for noticed in std::iter::once(first).chain(noticed.try_iter()) {
-                saved.extend(self.note(noticed));
-            }
-            if let (Some(state), Some(instance)) = (&self.state, self.instance.upgrade()) {
-                tell_of(state.write(&*instance), self.field(), &self.log);
-            }
-            // Dropping them wakes those who wait.
-            drop(saved);
-        }
-    }
-
-    /// Logs a change, and returns what whoever made it waits for.
-    fn note(&self, noticed: ChangeNotice) -> Option<std::sync::mpsc::Sender<()>> {
-        match noticed {
-            ChangeNotice::Set(changes) => {
-                for change in changes {
-                    let settings: Map<String, Value> =
-                        change.pairs.into_iter().map(|(key, text)| (key, text.into())).collect();
-                    self.log.info(
-                        "changed",
-                        &[
-                            self.field(),
-                            ("kind", change.kind.word().into()),
-                            ("name", change.name.into()),
-                            ("settings", settings.into()),
-                        ],
-                    );
-                }
-                None
-            }
-            ChangeNotice::Applied { changed, done } => {
-                self.log.info("applied", &[self.field(), ("changed", changed.into())]);
-                Some(done)
-            }
-        }
-    }
-
-    fn field(&self) -> Field<'static> {
-        ("scenario", self.name.clone().into())
     }
 }

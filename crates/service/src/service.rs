@@ -8,6 +8,7 @@ use crate::state;
 use anyhow::Context;
 use longwire_control::{Web, WebError};
 use longwire_lab::{CommandRole, keep_for};
+use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -30,6 +31,8 @@ pub struct ServiceOptions {
     pub web: Option<Web>,
     /// The directory in which what runs is kept. Default: that of the environment, if any.
     pub state: Option<PathBuf>,
+    /// The files that each scenario writes, after whose name they are called.
+    pub records: RecordOptions,
     /// Format of the log.
     pub log_format: Format,
 }
@@ -40,7 +43,7 @@ pub struct ServiceOptions {
 /// # Errors
 /// If a scenario has errors or can't be started; then none runs.
 pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
-    let ServiceOptions { scenarios, group, web, state, log_format } = options;
+    let ServiceOptions { scenarios, group, web, state, records, log_format } = options;
     let log = Arc::new(EventLog::new(log_format));
     let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
     let folder = state::folder(state.as_deref());
@@ -61,7 +64,7 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
             Ok(Web { address: web.address.behind(place)?, ..web.clone() })
         };
         let web = web.as_ref().map(of_one).transpose()?;
-        all.push(one.start(group, web, &log)?);
+        all.push(one.start((group, web), &records, &log)?);
     }
     log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
     manager.ready(&status(&all));

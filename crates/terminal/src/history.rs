@@ -118,6 +118,7 @@ mod tests {
                 "out_bytes": bytes, "out_bit_per_s": 8.0, "delay_ns": delay_ns, "queued_bytes": 3,
             }),
             members: Vec::new(),
+            notes: Vec::new(),
         };
         ObjectPage { total: names.len(), from: 0, counted_ns, objects: names.iter().map(object).collect() }
     }

@@ -138,6 +138,7 @@ mod tests {
             settings: BTreeMap::new(),
             stats: serde_json::Value::Null,
             members: Vec::new(),
+            notes: Vec::new(),
         };
         ObjectPage { total, from, counted_ns: 0, objects: names.iter().map(object).collect() }
     }

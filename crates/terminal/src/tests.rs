@@ -49,12 +49,20 @@ impl Fake {
             settings,
             stats,
             members: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
     fn forwarder(name: &str) -> Object {
         let (settings, stats) = (Default::default(), Value::Null);
-        Object { kind: Kind::Forwarder, name: name.into(), settings, stats, members: Vec::new() }
+        Object {
+            kind: Kind::Forwarder,
+            name: name.into(),
+            settings,
+            stats,
+            members: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

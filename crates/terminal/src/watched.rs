@@ -96,7 +96,7 @@ impl WatchedInstance for OfProcess {
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, WatchError> {
-        Ok(self.0.set(kind, name, changes)?)
+        Ok(self.0.set(kind, name, changes)?.wait()?)
     }
 }
 

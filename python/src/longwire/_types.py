@@ -255,6 +255,7 @@ class Object(_ObjectRequired, total=False):
     """An object with its settings and counters."""
 
     members: List[Object]
+    notes: List[str]
     stats: Optional[Dict[str, Any]]
 
 

@@ -392,9 +392,14 @@ fn show(command: &str, object: &Object, json: Json) -> anyhow::Result<Outcome> {
         let settings: Vec<_> = one.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
         let row = Row::new(&*one.name, "").extra("kind", one.kind.word());
         let row = row.extra("settings", serde_json::to_value(&one.settings)?);
+        let row = one.notes.iter().fold(row, |row, note| row.note(note));
         report.push(if one.stats.is_null() { row } else { row.extra("stats", one.stats.clone()) });
         if !json.on {
             outcome::print(&format!("{}: {}", one.name, settings.join(", ")))?;
+            let kind = one.kind.word();
+            one.notes
+                .iter()
+                .for_each(|note| outcome::note(&format!("note: {kind} \"{}\": {note}", one.name)));
         }
     }
     outcome::print_if_json(&report, json)

@@ -45,13 +45,13 @@ Examples:
   longwire run scenarios/two-hosts.toml --web
   longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
   longwire run scenarios/two-hosts.toml --virtual --log run.lwlog --series run.csv --every 10ms
-  longwire run scenarios/dumbbell.toml --log drops.pcapng --log-links 'core*' --log-size 100MB")]
+  longwire run scenarios/dumbbell.toml --log drops.pcapng --log-links 'core*' --file-size 100MB")]
 pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
 
     /// Use the simulated clock: nothing but files is touched.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "record")]
     r#virtual: bool,
 
     /// End after this time: 10s, 500ms. Default in virtual time: until no events are left.
@@ -79,10 +79,6 @@ pub struct Args {
     /// The name of this run, for longwire ctl and longwire lab. Default: the scenario's.
     #[arg(long, conflicts_with = "virtual")]
     name: Option<String>,
-
-    /// Write all input to a pcapng file, from which a run in virtual time can repeat this one.
-    #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
-    record: Option<PathBuf>,
 
     #[command(flatten)]
     records: RecordArgs,
@@ -119,7 +115,7 @@ impl Args {
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
-            if self.records.options(None)?.observes() {
+            if self.records.options()?.observes() {
                 // The result is the same, and events have one order.
                 plan.engine.workers = 1;
             }
@@ -139,7 +135,7 @@ impl Args {
     fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time, self.records.options(None)?)?;
+        let run = simulate(plan, &files, self.time, self.records.options()?)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -166,7 +162,7 @@ impl Args {
         check_files(&plan, &files)?;
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
-        let records = self.records.options(self.record.clone())?;
+        let records = self.records.options()?;
         let web = self.web.map(|address| address.unwrap_or_default().into());
         let options = RealOptions { name, files: Some(files), records, web, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;

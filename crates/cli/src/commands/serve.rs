@@ -1,6 +1,7 @@
 //! `longwire serve`
 
 use crate::Outcome;
+use crate::record_args::RecordArgs;
 use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress};
 use longwire_service::{AgentOptions, Format, ScenarioArg, ServiceOptions, group_id, serve, serve_agent};
 use std::path::PathBuf;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 /// longwire ctl shows and changes them as it does those of longwire run. SIGHUP reads the files again and
 /// applies them; SIGTERM and SIGINT end the service. Under systemd it reports when it is ready, and answers
 /// the watchdog while the workers do.
+///
+/// Of the files that it records, each scenario's begin with its name: --log logs/packets.lwlog means
+/// logs/NAME-packets.lwlog.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,6 +25,7 @@ Examples:
   longwire serve core.toml --listen 192.0.2.1:8399 --tokens tokens --tls-cert my.pem --tls-key my.key
   longwire serve a.toml --listen 8399 --tokens tokens --tls-cert my.pem --tls-key my.key --tls-clients ca.pem
   longwire serve /etc/longwire --group longwire --state /var/lib/longwire
+  longwire serve access.toml core.toml --log logs/packets.lwlog --file-size 100MB --file-count 10
   longwire serve --agent /var/lib/longwire --listen 192.0.2.1:8399 --tokens tokens \
       --tls-cert my.pem --tls-key my.key --tls-clients ca.pem")]
 pub struct Args {
@@ -32,7 +37,7 @@ pub struct Args {
     /// Run what clients with the scope install send to --listen, instead of scenarios of this machine: parts
     /// of a cluster. Their files are kept in this directory while they run.
     #[arg(long, value_name = "DIRECTORY", requires = "listen", requires = "tokens",
-        conflicts_with_all = ["scenarios", "state"])]
+        conflicts_with_all = ["scenarios", "state", "records"])]
     agent: Option<PathBuf>,
 
     /// Let a group's members use the API: its name or number. Default: only this user.
@@ -74,6 +79,9 @@ pub struct Args {
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 
+    #[command(flatten)]
+    records: RecordArgs,
+
     /// Format of the log on standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: Format,
@@ -87,12 +95,13 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let group = self.group.as_deref().map(group_id).transpose()?;
         let web = self.web()?;
+        let records = self.records.options()?;
         let Self { scenarios, agent, state, log_format, .. } = self;
         if let (Some(folder), Some(web)) = (agent, web.clone()) {
             serve_agent(AgentOptions { folder, group, web, log_format })?;
             return Ok(Outcome::of(true));
         }
-        serve(ServiceOptions { scenarios, group, web, state, log_format }).map(Outcome::of)
+        serve(ServiceOptions { scenarios, group, web, state, records, log_format }).map(Outcome::of)
     }
 
     /// Where it serves on TCP, and whom.

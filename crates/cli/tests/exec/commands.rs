@@ -86,7 +86,7 @@ fn files_of_a_run_are_the_caller_s() {
         // Enough packets for a second file of the log.
         let options = format!(
             "--record {record} --messages {messages} --json={json} --series {series} --log {log} \
-             --log-size 64KiB -- sh -c 'ping -q -i 0.002 -c 1000 $LONGWIRE_FAR'"
+             --file-size 64KiB -- sh -c 'ping -q -i 0.002 -c 1000 $LONGWIRE_FAR'"
         );
         machine.sh(&format!("SUDO_UID={NOBODY} SUDO_GID={NOBODY} {LONGWIRE} exec {options}"))
     };

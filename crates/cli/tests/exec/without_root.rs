@@ -4,20 +4,26 @@ use crate::services::{Loopback, asking, assert_asked};
 use crate::support::started::Started;
 use crate::support::{Folder, has_verdict, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
-use longwire_lab::abilities;
+use longwire_lab::{Lab, abilities};
+use std::net::UdpSocket;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::process::{Command, Output};
 
-/// An ordinary user of a machine that lets users make TAP devices, with pasta.
+/// An ordinary user of a machine that lets users make TAP devices, with a program that carries packets out.
 struct Ordinary {
     machine: Machine,
     folder: Folder,
+    carrier: &'static str,
 }
 
 impl Ordinary {
-    /// Skips the test with a message if something is missing.
+    /// With pasta; skips the test with a message if something is missing.
     fn new(test: &str) -> Option<Self> {
-        let missing = ["pasta", "setpriv", "mknod", "pgrep"].into_iter().find(|program| {
+        Self::with(test, "pasta")
+    }
+
+    fn with(test: &str, carrier: &'static str) -> Option<Self> {
+        let missing = [carrier, "setpriv", "mknod", "pgrep"].into_iter().find(|program| {
             let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
             !found.is_ok_and(|found| found.status.success())
         });
@@ -30,7 +36,7 @@ impl Ordinary {
         std::fs::copy(LONGWIRE, folder.path("longwire")).unwrap();
         std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
         chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
-        Some(Self { machine, folder })
+        Some(Self { machine, folder, carrier })
     }
 
     /// The program, where the user may run it.
@@ -42,9 +48,13 @@ impl Ordinary {
     /// the current one.
     fn sh(&self, script: &str) -> Output {
         let (program, device, run_dir) = (self.program(), self.folder.text("tun"), self.folder.text("run"));
+        // It is preferred where it is a program.
+        let hide = "pasta=$(command -v pasta) && mount --bind /dev/null $pasta";
+        let hide = if self.carrier == "pasta" { "" } else { hide };
         let script = format!(
             "ip route add default via 10.77.0.2; mknod {device} c 10 200; chmod 666 {device}
             mount --bind {device} /dev/net/tun; cd {run_dir}; export LONGWIRE_RUN_DIR={run_dir}
+            {hide}
             run='setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {program} exec'
             {script}"
         );
@@ -78,6 +88,59 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     assert_eq!(server.wait().code, Some(0));
     let mine = std::fs::metadata(user.folder.path("run").join("mine")).unwrap();
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
+}
+
+/// A name server on the machine's loopback, which the command can't reach itself, knows host b by a name.
+fn names_resolve_and_packets_leave(test: &str, carrier: &'static str, its_server: &str) {
+    let Some(user) = Ordinary::with(test, carrier) else { return };
+    let lab = Lab::open(&user.machine.name).unwrap();
+    let names = lab.host("a").unwrap().run(|| UdpSocket::bind("127.0.0.1:53").unwrap()).unwrap();
+    let asked = names.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((length, from)) = asked.recv_from(&mut query) {
+            asked.send_to(&answer(&query[..length]), from).unwrap();
+        }
+    });
+    let mut server = Command::new(LONGWIRE);
+    server.args(["lab", "exec", &user.machine.name, "b"]);
+    server.args(["--", LONGWIRE, "traffic", "receive", "--count", "1"]);
+    let (server, _) = Started::ready(&mut server, "listening on ");
+    let inner = format!(
+        "cat /etc/resolv.conf; at=$(getent ahostsv4 server.test); echo ${{at%% *}}
+        {} traffic send tcp ${{at%% *}} --bytes 100kB > /dev/null && echo carried",
+        user.program()
+    );
+    let ran = user.sh(&format!(
+        "echo nameserver 127.0.0.1 > names; mount --bind names /etc/resolv.conf
+        $run -q --delay 15ms -- sh -c '{inner}' & run=$!
+        wait $run; echo ended $?
+        pgrep -af \"[/]proc/$run/ns/net\"; true"
+    ));
+    let expected = format!("nameserver {its_server}\n10.77.0.2\ncarried\nended 0\n");
+    assert_eq!(stdout(&ran), expected, "{}", stderr(&ran));
+    assert_eq!(server.wait().code, Some(0));
+}
+
+/// 10.77.0.2 for every query of an IPv4 address, nothing for others (RFC 1035 section 4).
+fn answer(query: &[u8]) -> Vec<u8> {
+    // One question, whose name ends with a zero byte; type and class follow. Further records are ignored.
+    let end = 12 + query[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+    let is_v4 = query[end - 4..end - 2] == [0, 1];
+    let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 77, 0, 2];
+    let counts = [0, 1, 0, u8::from(is_v4), 0, 0, 0, 0];
+    let record = if is_v4 { &record[..] } else { &[] };
+    [&query[..2], &[0x81, 0x80], &counts, &query[12..end], record].concat()
+}
+
+#[test]
+fn without_root_names_resolve_and_packets_leave_by_pasta() {
+    names_resolve_and_packets_leave("pastadns", "pasta", "169.254.1.1");
+}
+
+#[test]
+fn without_root_names_resolve_and_packets_leave_by_slirp4netns() {
+    names_resolve_and_packets_leave("slirpdns", "slirp4netns", "10.0.2.3");
 }
 
 /// However it ends: the program that carries its packets out ends with it.

@@ -1,9 +1,9 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Answers, Bounds, Comparison, Edition, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object,
+    Answers, Bounds, Comparison, Edition, EventPage, EventQuery, Instance, Kind, LoggedEvent, Made, Object,
     ObjectDifference, ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest,
-    RewireResponse, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable, SettingDifference,
+    RewireResponse, RewiredObject, RoutePage, Saving, ScenarioRequest, SetError, Settable, SettingDifference,
     Summary, Topology, TopologyLink, TopologyNode,
 };
 use serde_json::{Value, json};
@@ -49,6 +49,11 @@ impl Fake {
         let (name, settings) = (name.into(), Mutex::new(settings));
         Arc::new(Self { name, settings, stopped, broken, counted, answers, asked })
     }
+}
+
+/// Nobody saves this instance.
+fn saved<T>(answer: T) -> Made<T> {
+    Made::new(answer, Saving::default())
 }
 
 impl Instance for Fake {
@@ -130,10 +135,10 @@ impl Instance for Fake {
         let settings = self.settings.lock().unwrap().get(&(kind, name.to_owned())).cloned();
         let settings = settings.ok_or_else(|| SetError::Unknown { kind, name: name.into() })?;
         let stats = if kind == Kind::Link { json!({"in": 5, "out": 4}) } else { Value::Null };
-        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new(), notes: Vec::new() })
     }
 
-    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {
+    fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError> {
         let meant = self.object(kind, name)?;
         let mut all = self.settings.lock().unwrap();
         let settings = &all[&(kind, meant.each()[0].name.clone())];
@@ -151,7 +156,7 @@ impl Instance for Fake {
             all.get_mut(&(kind, one.name.clone())).unwrap().extend(changes.iter().cloned());
         }
         drop(all);
-        self.object(kind, name)
+        self.object(kind, name).map(saved)
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
@@ -206,24 +211,24 @@ impl Instance for Fake {
         Ok(Comparison { changes: vec![link], added, refused: vec![seed], ..Comparison::default() })
     }
 
-    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Made<Comparison>, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
             return Err(SetError::Refused("seed: it is fixed".into()));
         }
-        Ok(comparison)
+        Ok(saved(comparison))
     }
 
-    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {
                 Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
             }
-            _ => Ok(RewireResponse {
+            _ => Ok(saved(RewireResponse {
                 added: ask.add.lines().map(link).collect(),
                 removed: ask.remove.iter().map(|name| link(name)).collect(),
-            }),
+            })),
         }
     }
 

@@ -112,10 +112,9 @@ impl Running<'_> {
     pub(crate) fn make(&self, changes: Changes) -> Result<(), SetError> {
         let objects = &self.state.objects;
         objects.make(self.remote, changes.in_engine)?;
-        changes
-            .of_routers
-            .into_iter()
-            .try_for_each(|change| objects.set(self.remote, &[change], None).map(drop))
+        // They are saved with the scenario.
+        let of_router = |change| objects.set(self.remote, &[change], None).map(drop);
+        changes.of_routers.into_iter().try_for_each(of_router)
     }
 
     /// The scenario that describes the instance.

@@ -9,8 +9,8 @@ use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{LinkReport, Report, Target};
 use longwire_scenario::library::{Direction, SHIPPED, ShippedProfile};
 use longwire_scenario::{
-    BlockPatch, FaultPlace, LinkFault, Plan, called_elsewhere, implied_block, implied_kind, implied_removal,
-    link_edit, suggestion, unplanned_target, with_defaults,
+    BlockPatch, FaultPlace, LinkFault, Plan, called_elsewhere, contradictions, implied_block, implied_kind,
+    implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
@@ -47,6 +47,11 @@ impl LiveLinks {
         let targets = refs.iter().map(|&link| Target::Link(link)).collect();
         let kind = LinkKind { registry, folder: plan.folder().into() };
         Self::made(kind, names, targets, (planned, profiles))
+    }
+
+    /// What in a link's settings looks like a mistake.
+    pub(crate) fn notes(&self, place: u32) -> Vec<String> {
+        contradictions(&self.known(place)).iter().map(ToString::to_string).collect()
     }
 
     /// Records the links' blocks from a report that was asked for at this time.

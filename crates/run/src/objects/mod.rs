@@ -13,29 +13,41 @@ use changing::PlannedChange;
 use links::LiveLinks;
 use longwire_block::path::LinkRef;
 use longwire_clock::monotonic;
-use longwire_control::{Kind, SetError, Settable};
+use longwire_control::{Kind, Made, Saver, Saving, SetError, Settable};
 use longwire_engine::{Bases, Remote, SourceRef};
 use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
 use routers::LiveRouters;
-use settings::{SettingPair, refusal};
+use settings::{SettingPair, ramp_of, refusal};
 use sources::LiveSources;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A change, for logs and for saving the state of a run.
-#[derive(Debug, Clone)]
-pub enum ChangeNotice {
+#[derive(Debug)]
+pub struct ChangeNotice {
+    /// What was changed.
+    pub what: NoticedChange,
+    /// Receives the outcome of saving it, for which the answer to the change waits.
+    pub saver: Saver,
+}
+
+/// What was changed.
+#[derive(Debug)]
+pub enum NoticedChange {
     /// Settings of objects.
-    Set(Vec<ObjectChange>),
-    /// A scenario was applied.
+    Set {
+        /// The settings of each.
+        changes: Vec<ObjectChange>,
+        /// When they have these values, on the engine's clock: at the end of a ramp.
+        reached: Nanos,
+    },
+    /// A scenario was applied, or objects were added and removed.
     Applied {
         /// Number of changed objects.
         changed: usize,
-        /// Dropped when the change has been saved, for which the requester waits.
-        done: Sender<()>,
     },
 }
 
@@ -84,11 +96,13 @@ impl Objects {
         Self { told, ..self }
     }
 
-    pub(crate) fn tell(&self, noticed: impl FnOnce() -> ChangeNotice) {
-        if let Some(told) = &self.told {
-            // At the end of a run the receiver is gone.
-            let _ = told.send(noticed());
-        }
+    /// Reports a change to the receiver, if there is one; the result is the saving of it.
+    pub(crate) fn tell(&self, what: impl FnOnce() -> NoticedChange) -> Saving {
+        let Some(told) = &self.told else { return Saving::default() };
+        let (saver, saving) = Saver::begin();
+        // If the receiver is gone, so is the saver then.
+        let _ = told.send(ChangeNotice { what: what(), saver });
+        saving
     }
 
     /// These objects in another plan, with its routers and the engine's references to its links and sources,
@@ -213,10 +227,14 @@ impl Objects {
         remote: &Remote,
         changes: &[ObjectChange],
         at: Option<Nanos>,
-    ) -> Result<Nanos, SetError> {
+    ) -> Result<Made<Nanos>, SetError> {
         let instant = self.set_alone(remote, changes, at)?;
-        self.tell(|| ChangeNotice::Set(changes.to_vec()));
-        Ok(instant)
+        let what = || {
+            let ramps = changes.iter().filter_map(|change| ramp_of(&change.pairs).ok()?.0);
+            let over = ramps.map(|ramp| ramp.over).max().unwrap_or_default();
+            NoticedChange::Set { changes: changes.to_vec(), reached: instant + over }
+        };
+        Ok(Made::new(instant, self.tell(what)))
     }
 
     fn set_alone(

@@ -1,12 +1,12 @@
-//! The file of a packet log: its format and rotation.
+//! The file of a packet log, in either format.
 
 use super::binary::BinaryWriter;
 use super::pcapng::PcapngWriter;
 use super::row::Row;
-use anyhow::{Context, ensure};
+use crate::rotation::{Rotation, create, is_full};
+use anyhow::Context;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The format of a log.
@@ -16,15 +16,6 @@ pub enum Format {
     Binary,
     /// `.pcapng`
     Pcapng,
-}
-
-/// Rotation of log files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rotation {
-    /// Approximate size of a file in bytes.
-    pub size: u64,
-    /// Number of files kept, including the current one.
-    pub files: u32,
 }
 
 impl Format {
@@ -68,8 +59,7 @@ impl LogFile {
     /// If the extension is unknown, or the file can't be created.
     pub fn create(path: &Path, rotation: Option<Rotation>, start_since_1970: u64) -> anyhow::Result<Self> {
         let format = Format::of(path)?;
-        ensure!(rotation.is_none_or(|rotation| rotation.files > 0), "a log has at least one file");
-        let (writer, written) = File::create(path)
+        let (writer, written) = create(path, rotation)
             .and_then(|file| begin(file, format, start_since_1970))
             .with_context(|| format!("can't write the log {}", path.display()))?;
         Ok(Self { path: path.into(), format, rotation, start_since_1970, writer, written })
@@ -80,8 +70,8 @@ impl LogFile {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, row: &Row, names: (&str, &str), frame: &[u8]) -> io::Result<()> {
-        if self.rotation.is_some_and(|rotation| self.written >= rotation.size) {
-            self.rotate()?;
+        if let Some(rotation) = self.rotation.filter(|_| is_full(self.rotation, self.written)) {
+            self.rotate(rotation)?;
         }
         self.written += match &mut self.writer {
             Writer::Binary(binary, out) => binary.write(out, row, names)?,
@@ -101,26 +91,11 @@ impl LogFile {
         }
     }
 
-    /// Renames the files, replacing the oldest, and begins a new one. For those who follow the log, the file
-    /// before is complete once its lock is gone: then the new one has its name.
-    fn rotate(&mut self) -> io::Result<()> {
+    /// Begins a new file. For those who follow the log, the one before is complete once its lock is gone: then the
+    /// new one has its name.
+    fn rotate(&mut self, rotation: Rotation) -> io::Result<()> {
         self.flush()?;
-        let owner = std::fs::metadata(&self.path)?;
-        let files = self.rotation.map_or(1, |rotation| rotation.files);
-        for number in (1..files).rev() {
-            let from = if number == 1 { self.path.clone() } else { older(&self.path, number - 1) };
-            match std::fs::rename(from, older(&self.path, number)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        if files == 1 {
-            // Truncated, it would be another log for those who read it.
-            std::fs::remove_file(&self.path)?;
-        }
-        let file = File::create(&self.path)?;
-        // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of them.
-        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        let file = rotation.next(&self.path)?;
         (self.writer, self.written) = begin(file, self.format, self.start_since_1970)?;
         Ok(())
     }
@@ -138,10 +113,4 @@ fn begin(file: File, format: Format, start_since_1970: u64) -> io::Result<(Write
         }
         Format::Pcapng => Ok((Writer::Pcapng(PcapngWriter::new(file, start_since_1970)?), 0)),
     }
-}
-
-/// The name of an older file of a log: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`.
-pub fn older(path: &Path, number: u32) -> PathBuf {
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_extension(format!("{number}.{extension}"))
 }

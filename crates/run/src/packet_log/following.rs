@@ -1,7 +1,7 @@
 //! Reads a packet log while it is written, over all of its files.
 
-use super::file::older;
 use super::reading::{Entry, read_input};
+use crate::rotation::older;
 use anyhow::{Context, bail};
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
@@ -90,7 +90,7 @@ impl Place {
             }
             // Files are renamed from the oldest to the newest: within a rename, one is missing.
             let Some((own, next)) = self.names(path).or_else(|| self.names(path)) else {
-                bail!("{}: a file was removed before it was read; keep more: --log-files", path.display());
+                bail!("{}: a file was removed before it was read; keep more: --file-count", path.display());
             };
             // If it still has its name when the next one is open, that one has not been renamed in between.
             match File::open(&next) {
@@ -123,8 +123,9 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet_log::file::{LogFile, Rotation};
+    use crate::packet_log::file::LogFile;
     use crate::packet_log::gap;
+    use crate::rotation::Rotation;
 
     #[test]
     fn a_file_leads_to_the_next_until_it_is_removed() {
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(next(second), Some(Place::of(&File::open(&path).unwrap()).unwrap()));
         write();
         let said = place.following(&path).unwrap_err().to_string();
-        assert!(said.ends_with("a file was removed before it was read; keep more: --log-files"), "{said}");
+        assert!(said.ends_with("a file was removed before it was read; keep more: --file-count"), "{said}");
         drop(log);
         std::fs::remove_dir_all(&folder).unwrap();
     }

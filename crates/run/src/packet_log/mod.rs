@@ -17,8 +17,9 @@ mod ring;
 pub mod row;
 
 use crate::link_pattern::LinkPattern;
+use crate::rotation::Rotation;
 use anyhow::Context;
-use file::{Format, LogFile, Rotation};
+use file::{Format, LogFile};
 use links::LoggedLinks;
 use longwire_block::DropReason;
 use longwire_engine::Observer;
@@ -47,8 +48,6 @@ pub struct LogOptions {
     pub file: PathBuf,
     /// The logged links; default: all, and drops outside links.
     pub links: Option<LinkPattern>,
-    /// Rotation of the file.
-    pub rotation: Option<Rotation>,
 }
 
 /// The result of a log.
@@ -92,12 +91,16 @@ impl PacketLog {
     ///
     /// # Errors
     /// If no link matches, or the file can't be created.
-    pub fn start(options: LogOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
+    pub fn start(
+        (options, rotation): (LogOptions, Option<Rotation>),
+        plan: &Plan,
+        is_virtual: bool,
+    ) -> anyhow::Result<Self> {
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
         }
         let start_since_1970 = if is_virtual { 0 } else { since_1970() };
-        let file = LogFile::create(&options.file, options.rotation, start_since_1970)?;
+        let file = LogFile::create(&options.file, rotation, start_since_1970)?;
         let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
         let base = Arc::<OnceLock<Nanos>>::default();
         let outside = options.links.is_none();

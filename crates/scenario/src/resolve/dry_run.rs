@@ -4,6 +4,7 @@ use super::Resolver;
 use super::delays::delays;
 use super::event_request::{EventRequest, ObjectKind, Objects, ResolvedEvents, first_places, key_of};
 use super::links::Links;
+use crate::contradictions::contradictions;
 use crate::event::Event;
 use crate::implied::with_defaults;
 use crate::plan::Delays;
@@ -108,7 +109,7 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
 
     /// Tries an event for the first time: its meaning depends on the objects' blocks. None after an error.
     fn first(&mut self, event: &EventRequest<'_>) -> Option<Vec<Event>> {
-        let mut known = Transitions::new();
+        let (mut known, mut noted) = (Transitions::new(), Vec::new());
         let mut groups: Vec<(Arc<[Edit]>, Vec<u32>)> = Vec::new();
         for &place in &event.places {
             let before = self.now[place as usize];
@@ -118,7 +119,9 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
                     let edits = self.edits_for(event, place, before)?;
                     let alike = groups.iter().map(|(other, _)| other).find(|other| same(other, &edits));
                     let edits = alike.map_or(edits, Arc::clone);
-                    (self.after(event, before, &edits, event.time)?, edits)
+                    let after = self.after(event, before, &edits, event.time)?;
+                    self.note_contradictions(event, (before, after), &mut noted);
+                    (after, edits)
                 }
             };
             known.insert(before, (after, Arc::clone(&edits)));
@@ -141,6 +144,25 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
             Event { time, repeat, ramp, links, sources, media, edits }
         };
         Some(groups.into_iter().map(made).collect())
+    }
+
+    /// Notes parameters that contradict each other from an event on, each text once.
+    fn note_contradictions(
+        &mut self,
+        event: &EventRequest<'_>,
+        (before, after): (u32, u32),
+        noted: &mut Vec<String>,
+    ) {
+        let of = |state: u32| contradictions(&self.states[state as usize].blocks);
+        let known = of(before);
+        for found in of(after).into_iter().filter(|found| !known.contains(found)) {
+            let what = format!("the link from {} on: {}", event.time, found.what);
+            if !noted.contains(&what) {
+                let (span, field) = (event.written.span.clone(), event.entry.field(""));
+                self.resolver.findings.note(span, &field, what.clone(), found.fix);
+                noted.push(what);
+            }
+        }
     }
 
     /// The place of the first object of a kind.

@@ -1,6 +1,7 @@
 //! Warnings: valid settings that look like mistakes.
 
 use super::{Entry, Resolver};
+use crate::contradictions::{Contradiction, contradictions, params};
 use crate::plan::{Host, Plan, Port, Profile};
 use longwire_block::Value;
 use longwire_units::{Nanos, Rate};
@@ -155,7 +156,7 @@ fn computes_with_rate(profile: &Profile) -> bool {
 /// Slots limited in bytes send as many packets as fit and one more, which depends on sizes.
 fn estimated_slots(profile: &Profile) -> Option<String> {
     let [Some(Value::Integer(bytes)), Some(Value::Time(_))] =
-        params(profile, "rate", "slotted", ["bytes", "min"])
+        params(&profile.blocks, "rate", "slotted", ["bytes", "min"])
     else {
         return None;
     };
@@ -200,55 +201,9 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
         }
         _ => {}
     }
-    found.extend(contradictions(profile));
+    let of_blocks = contradictions(&profile.blocks).into_iter();
+    found.extend(of_blocks.map(|Contradiction { what, fix }| (what, fix)));
     found
-}
-
-/// Conflicting parameters of one block, and the fixes.
-fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
-    let mut found = Vec::new();
-    if let [Some(Value::Time(delay)), Some(Value::Time(jitter))] =
-        params(profile, "delay", "jitter", ["delay", "jitter"])
-        && jitter > delay
-    {
-        let what = format!("a delay of {delay} can't vary by {jitter}: what would be below 0 is 0");
-        found.push((what, "make the delay longer than the jitter, unless that is what is meant"));
-    }
-    if let [Some(Value::Integer(min)), Some(Value::Integer(max))] =
-        params(profile, "queue", "red", ["min", "max"])
-        && min >= max
-    {
-        let what = "its queue's max is not above its min: all is dropped or nothing".to_owned();
-        found.push((what, "make max two or three times min"));
-    }
-    if let [Some(Value::Rate(rate)), Some(Value::Rate(peak))] =
-        params(profile, "rate", "token-bucket", ["rate", "peak"])
-        && peak < rate
-    {
-        let what = format!("it never sends faster than its peak of {peak}, and the rate of {rate} is more");
-        found.push((what, "make the peak higher than the rate"));
-    }
-    if let [Some(Value::Integer(0)), Some(Value::Parsed(list))] =
-        params(profile, "loss", "pattern", ["every", "list"])
-        && list.text.is_empty()
-    {
-        found.push(("its pattern never drops anything".into(), "write every = 100, or list = \"3, 7\""));
-    }
-    if profile.delays.before_queue
-        && let [Some(Value::Choice(0)), _] = params(profile, "reorder", "independent", ["past", "by"])
-    {
-        let what = "packets that overtake cut the delay behind the queue short, and there is none".to_owned();
-        found.push((what, "write before = \"leaving\", or jitter with order = \"reorder\""));
-    }
-    found
-}
-
-/// Two parameters of the block for `key`, if it is of this kind.
-fn params(profile: &Profile, key: &str, kind: &str, names: [&str; 2]) -> [Option<Value>; 2] {
-    names.map(|name| {
-        let (spec, values) = profile.blocks.iter().find(|(spec, _)| spec.key == key && spec.kind == kind)?;
-        Some(values.at(spec.params.iter().position(|param| param.name == name)?))
-    })
 }
 
 /// Transmission time of `bytes` at `rate`.

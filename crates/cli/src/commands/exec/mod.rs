@@ -109,10 +109,6 @@ pub struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
 
-    /// Record the packets that cross the link: FILE.pcapng.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
     /// Fail if the emulation was not faithful, or nothing crossed the link: exit with 3 where the command
     /// exits with 0.
     #[arg(long)]
@@ -177,8 +173,8 @@ impl Args {
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
         let users = self.users()?;
-        let [log, series] = self.records.files();
-        outputs::make_for_caller(&[&self.messages, &self.record, &self.json, log, series])?;
+        let [log, series, record] = self.records.files();
+        outputs::make_for_caller(&[&self.messages, &self.json, log, series, record])?;
         if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
@@ -206,7 +202,7 @@ impl Args {
         let name = format!("exec-{}", std::process::id());
         let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
         let net = ExecNet::create(&name, &spec)?;
-        let records = self.records.options(self.record.clone())?;
+        let records = self.records.options()?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         let status = self.command_behind(&run, &attendant, (&users, ends.own_user), loopback);

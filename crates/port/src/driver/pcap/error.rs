@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a capture can't be read or written to its end.
@@ -56,6 +56,13 @@ pub enum PcapError {
         /// Description of the damage.
         what: String,
     },
+}
+
+impl PcapError {
+    /// The error of a file that can't be made or written.
+    pub(super) fn of(path: &Path, error: &dyn std::error::Error) -> Self {
+        Self::File { path: path.into(), what: in_full(error) }
+    }
 }
 
 /// An error with all its causes, in one line.

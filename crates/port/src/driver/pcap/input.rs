@@ -127,8 +127,7 @@ impl Reader {
         let no_capture = |hint| PcapError::NoCapture { path: path.into(), hint };
         file.read_exact(&mut magic).map_err(|_| no_capture(": it is too short"))?;
         file.rewind().map_err(system)?;
-        let header =
-            |error: &dyn std::error::Error| PcapError::File { path: path.into(), what: in_full(error) };
+        let header = |error: &dyn std::error::Error| PcapError::of(path, error);
         match magic {
             [0x0a, 0x0d, 0x0d, 0x0a] => PcapNgReader::with_capacity(Nanoseconds::new(file), BUFFER)
                 .map(Self::Ng)

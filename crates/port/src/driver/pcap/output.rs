@@ -1,6 +1,6 @@
 //! Writes captures with nanoseconds.
 
-use super::error::{PcapError, in_full};
+use super::error::PcapError;
 use longwire_units::Nanos;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapTsResolution, PcapWriter};
@@ -28,6 +28,8 @@ enum Writer {
 pub(super) struct Output {
     path: PathBuf,
     writer: Writer,
+    /// Bytes written, besides what is at the beginning.
+    written: u64,
     damage: Option<PcapError>,
 }
 
@@ -35,38 +37,41 @@ impl Output {
     /// Creates the file: pcapng with these interfaces if its name ends in `.pcapng`, else pcap.
     pub(super) fn create(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
         let is_ng = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcapng"));
-        if is_ng { Self::create_ng(path, interfaces) } else { Self::create_pcap(path) }
+        let file = File::create(path).map_err(|error| PcapError::of(path, &error))?;
+        if is_ng { Self::begin_ng(path, file, interfaces) } else { Self::begin_pcap(path, file) }
     }
 
-    pub(super) fn create_ng(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
-        let failed = |error: &dyn Error| PcapError::File { path: path.into(), what: in_full(error) };
-        let file = File::create(path).map_err(|error| failed(&error))?;
+    /// Begins a pcapng file, which is empty, with these interfaces.
+    pub(super) fn begin_ng(path: &Path, file: File, interfaces: &[&str]) -> Result<Self, PcapError> {
         let writer = PcapNgWriter::new(BufWriter::with_capacity(BUFFER, file));
-        let mut writer = writer.map_err(|error| failed(&error))?;
+        let mut writer = writer.map_err(|error| PcapError::of(path, &error))?;
         for &name in interfaces {
             let mut interface = InterfaceDescriptionBlock::new(DataLink::ETHERNET, SNAPLEN);
             interface.options.push(InterfaceDescriptionOption::IfName(Cow::Borrowed(name)));
             interface.options.push(InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO));
-            writer.write_block(&interface.into_block()).map_err(|error| failed(&error))?;
+            writer.write_block(&interface.into_block()).map_err(|error| PcapError::of(path, &error))?;
         }
-        Ok(Self { path: path.into(), writer: Writer::Ng(writer), damage: None })
+        Ok(Self { path: path.into(), writer: Writer::Ng(writer), written: 0, damage: None })
     }
 
-    fn create_pcap(path: &Path) -> Result<Self, PcapError> {
-        let failed = |error: &dyn Error| PcapError::File { path: path.into(), what: in_full(error) };
-        let file = File::create(path).map_err(|error| failed(&error))?;
+    fn begin_pcap(path: &Path, file: File) -> Result<Self, PcapError> {
         let header = PcapHeader {
             snaplen: SNAPLEN,
             ts_resolution: PcapTsResolution::NanoSecond,
             ..Default::default()
         };
         let writer = PcapWriter::with_header(BufWriter::with_capacity(BUFFER, file), header);
-        let writer = writer.map_err(|error| failed(&error))?;
-        Ok(Self { path: path.into(), writer: Writer::Pcap(writer), damage: None })
+        let writer = writer.map_err(|error| PcapError::of(path, &error))?;
+        Ok(Self { path: path.into(), writer: Writer::Pcap(writer), written: 0, damage: None })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes written, besides what is at the beginning of the file.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// The first error, after which nothing is written.
@@ -80,9 +85,9 @@ impl Output {
             return false;
         }
         let timestamp = time.as_duration();
-        let result: Result<(), Box<dyn Error>> = match &mut self.writer {
+        let result: Result<usize, Box<dyn Error>> = match &mut self.writer {
             Writer::Pcap(writer) => match PcapPacket::new(timestamp, original_len, data) {
-                Ok(packet) => writer.write_packet(&packet).map(drop).map_err(Into::into),
+                Ok(packet) => writer.write_packet(&packet).map_err(Into::into),
                 Err(error) => Err(error.into()),
             },
             Writer::Ng(writer) => {
@@ -94,10 +99,11 @@ impl Output {
                     data,
                     options: vec![],
                 };
-                writer.write_block(&block.into_block()).map(drop).map_err(Into::into)
+                writer.write_block(&block.into_block()).map_err(Into::into)
             }
         };
-        self.note(result)
+        self.written += result.as_ref().map_or(0, |length| *length as u64);
+        self.note(result.map(drop))
     }
 
     /// Flushes the buffer.
@@ -113,7 +119,7 @@ impl Output {
         if let Err(error) = &result
             && self.damage.is_none()
         {
-            self.damage = Some(PcapError::File { path: self.path.clone(), what: in_full(error.as_ref()) });
+            self.damage = Some(PcapError::of(&self.path, error.as_ref()));
         }
         result.is_ok()
     }

@@ -5,6 +5,7 @@ use super::error::PcapError;
 use super::output::Output;
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_units::Nanos;
+use std::fs::File;
 use std::path::Path;
 
 /// Writes frames to a pcapng file with an interface for each port, in call order, with the engine's
@@ -16,13 +17,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file with an interface for each of `ports`; `epoch` is the absolute time (since 1970) of
-    /// the engine's time 0.
+    /// Begins the file at `path`, which is empty, with an interface for each of `ports`; `epoch` is the
+    /// absolute time (since 1970) of the engine's time 0.
     ///
     /// # Errors
-    /// The file can't be created.
-    pub fn create(path: &Path, ports: &[&str], epoch: Nanos) -> Result<Self, PcapError> {
-        Ok(Self { output: Output::create_ng(path, ports)?, epoch, missed: 0 })
+    /// The file can't be written.
+    pub fn begin(path: &Path, file: File, ports: &[&str], epoch: Nanos) -> Result<Self, PcapError> {
+        Ok(Self { output: Output::begin_ng(path, file, ports)?, epoch, missed: 0 })
     }
 
     /// Creates a capture of one port: pcapng if the name ends in `.pcapng`, else pcap.
@@ -58,6 +59,11 @@ impl Recorder {
         });
         *missed += unmade;
         pool.free(copy);
+    }
+
+    /// Bytes of the file, besides what is at its beginning.
+    pub fn written(&self) -> u64 {
+        self.output.written()
     }
 
     /// Frames that were not recorded because the pool or the disk was full.

@@ -349,7 +349,8 @@ fn a_full_disk_is_an_error_and_counted() {
 fn a_recording_gives_each_port_its_arrivals_again() {
     let file = Temporary::new("rec");
     let epoch = Nanos(1_700_000_000 * SECOND);
-    let mut recorder = Recorder::create(&file.0, &["left", "right"], epoch).unwrap();
+    let made = fs::File::create(&file.0).unwrap();
+    let mut recorder = Recorder::begin(&file.0, made, &["left", "right"], epoch).unwrap();
     let mut pool = Pool::new(1 << 20).unwrap();
     let whole = train(&mut pool);
     pool.meta_mut(whole).arrival = 150;

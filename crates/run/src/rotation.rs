@@ -1,0 +1,90 @@
+//! Rotation of files that grow: packet logs, time series and captures.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// Rotation of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rotation {
+    /// Approximate size of a file in bytes.
+    pub size: u64,
+    /// Number of files kept, including the current one.
+    pub files: u32,
+}
+
+impl Rotation {
+    /// Renames the files of this path, replacing the oldest, and creates a new one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn next(self, path: &Path) -> io::Result<File> {
+        let owner = fs::metadata(path)?;
+        for number in (1..self.files).rev() {
+            let from = if number == 1 { path.into() } else { older(path, number - 1) };
+            match fs::rename(from, older(path, number)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.files == 1 {
+            // Truncated, it would be another log for those who read it.
+            fs::remove_file(path)?;
+        }
+        let file = File::create(path)?;
+        // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of them.
+        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        Ok(file)
+    }
+}
+
+/// Creates a file. With a rotation, one that is there becomes an older one unless it is empty: a service that
+/// is started again keeps what it has written.
+///
+/// # Errors
+/// Those of the system.
+pub fn create(path: &Path, rotation: Option<Rotation>) -> io::Result<File> {
+    let has_content = || fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+    match rotation.filter(|_| has_content()) {
+        Some(rotation) => rotation.next(path),
+        None => File::create(path),
+    }
+}
+
+/// Whether a file of this length is to be rotated.
+pub fn is_full(rotation: Option<Rotation>, length: u64) -> bool {
+    rotation.is_some_and(|rotation| length >= rotation.size)
+}
+
+/// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`.
+pub fn older(path: &Path, number: u32) -> PathBuf {
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_extension(format!("{number}.{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_move_on_and_the_oldest_goes() {
+        let folder = std::env::temp_dir().join(format!("longwire-rotation-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("run.csv");
+        let rotation = Some(Rotation { size: 10, files: 3 });
+        assert!(is_full(rotation, 10) && !is_full(rotation, 9) && !is_full(None, u64::MAX));
+        create(&path, rotation).unwrap();
+        for text in ["a", "b", "c", "d"] {
+            fs::write(&path, text).unwrap();
+            create(&path, rotation).unwrap();
+        }
+        let content = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let all = ["run.csv", "run.1.csv", "run.2.csv", "run.3.csv"].map(content);
+        assert_eq!(all, [Some(""), Some("d"), Some("c"), None].map(|text| text.map(String::from)));
+        fs::write(&path, "e").unwrap();
+        create(&path, None).unwrap();
+        assert_eq!([content("run.csv").as_deref(), content("run.1.csv").as_deref()], [Some(""), Some("d")]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,68 @@
+//! Answers that clients share: which lists, and until when.
+
+use longwire_control::{Edition, Instance, Kind, ObjectQuery};
+use longwire_run::real_run::{RealOptions, RealRun};
+
+/// Two ports without interfaces, a router between them with a flow, and a link.
+const ROUTED: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.9/24"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.2.9/24"
+
+[[router]]
+name = "r"
+ports = [
+  { port = "a", addresses = "10.0.1.1/24" },
+  { port = "b", addresses = "10.0.2.1/24" },
+]
+scheduler = "gmr3"
+processors = 1
+clock = "600 MHz"
+cycles = 600
+flows = [{ name = "voice", key = { source = "10.0.1.9" }, weight = 3 }]
+line-rate = "1 Gbit/s"
+
+[[link]]
+name = "up"
+from = "a"
+to = "b"
+"#;
+
+#[test]
+fn clients_share_the_lists_of_links_and_routers_until_one_changes_them() {
+    let plan = longwire_scenario::parse("shared.toml", ROUTED).unwrap();
+    let name = format!("t{}-shared", std::process::id());
+    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let instance = run.instance();
+    // Counters may be taken anew meanwhile.
+    let changed = || {
+        [Kind::Link, Kind::Router].map(|kind| {
+            let (_, Edition { changed, .. }) = instance.kept(Some(kind)).expect("it is shared");
+            changed
+        })
+    };
+    let set = |kind, name: &str, key: &str, value: &str| {
+        instance.set(kind, name, &[(key.into(), value.into())]).unwrap().wait().unwrap();
+    };
+    let [links, routers] = changed();
+    assert_eq!(changed(), [links, routers], "nothing has changed");
+    set(Kind::Router, "r", "route.10.7.0.0/16", "via 10.0.2.9");
+    assert_eq!(changed(), [links, routers + 1]);
+    set(Kind::Flow, "r/voice", "weight", "4");
+    assert_eq!(changed(), [links, routers + 2]);
+    set(Kind::Link, "up", "delay", "3 ms");
+    let now = changed();
+    assert!(now[0] > links && now[1] == routers + 2, "{now:?}, after {links} and {routers}");
+    let page = instance.page(Kind::Router, &ObjectQuery { count: 10, ..ObjectQuery::default() }).unwrap();
+    assert!(page.objects[0].settings.contains_key("route.10.7.0.0/16"), "{:?}", page.objects[0].settings);
+    // Of others, each answer is made anew.
+    assert!(instance.kept(Some(Kind::Flow)).is_none());
+    assert!(instance.kept(None).is_none(), "programs count in the totals");
+    run.stop();
+}
