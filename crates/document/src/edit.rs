@@ -71,17 +71,35 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
     Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
 }
 
-/// The names that [`edited`] can remove: of sections that make one object each.
+/// The names that [`edited`] can remove: of sections that make one object each, and with which no others go.
 pub fn removable(text: &str) -> Vec<String> {
     let (root, _) = DeTable::parse_recoverable(text);
-    let of_section = |section| {
-        let all = entries(root.get_ref(), section).enumerate();
-        let single = all.filter(move |(index, entry)| {
-            !entry.contains_key("count") && header(text, section, *index).is_some()
-        });
-        single.filter_map(|(_, entry)| EntryName::of(entry).whole)
+    let is_single = |section: &str, index: usize, entry: &DeTable<'_>| {
+        !entry.contains_key("count") && header(text, section, index).is_some()
     };
-    NAMED.into_iter().flat_map(of_section).collect()
+    // The ends of links and sources that can't go with them.
+    let mut bound: Vec<&str> = Vec::new();
+    for section in ["link", "source"] {
+        let all = entries(root.get_ref(), section).enumerate();
+        bound.extend(
+            all.filter(|(index, entry)| !is_single(section, *index, entry))
+                .flat_map(|(_, entry)| ends_of(entry)),
+        );
+    }
+    let is_free = |section: &str, name: &str| match section {
+        "link" | "source" => true,
+        "router" => !ports_of_router(text, name).iter().any(|port| bound.contains(&&**port)),
+        _ => !bound.contains(&name),
+    };
+    let mut names = Vec::new();
+    for section in NAMED {
+        let all = entries(root.get_ref(), section).enumerate();
+        let single = all.filter(|(index, entry)| is_single(section, *index, entry));
+        names.extend(
+            single.filter_map(|(_, entry)| EntryName::of(entry).whole).filter(|name| is_free(section, name)),
+        );
+    }
+    names
 }
 
 /// A table of sections as TOML text: by section, the keys of one entry or of several.
@@ -230,15 +248,18 @@ fn joined_to(text: &str, section: &str, end: &str) -> Option<String> {
     let DeValue::Array(all) = root.get_ref().get(section)?.get_ref() else { return None };
     all.iter().find_map(|link| {
         let DeValue::Table(table) = link.get_ref() else { return None };
-        let is_it = |value: &DeValue<'_>| value.as_str() == Some(end);
-        let ends = ["from", "to", "between"].iter().filter_map(|key| table.get(*key));
-        let mut ends = ends.map(toml::Spanned::get_ref);
-        let any = ends.any(|value| match value {
-            DeValue::Array(list) => list.iter().any(|end| is_it(end.get_ref())),
-            one => is_it(one),
-        });
-        if any { EntryName::of(table).whole } else { None }
+        if ends_of(table).contains(&end) { EntryName::of(table).whole } else { None }
     })
+}
+
+/// The names between which a link or source is.
+fn ends_of<'t>(table: &'t DeTable<'_>) -> Vec<&'t str> {
+    let ends = ["from", "to", "between"].iter().filter_map(|key| table.get(*key));
+    let each = ends.flat_map(|value| match value.get_ref() {
+        DeValue::Array(list) => list.iter().map(toml::Spanned::get_ref).collect(),
+        one => vec![one],
+    });
+    each.filter_map(DeValue::as_str).collect()
 }
 
 /// The section's lines: from its header to the next that is not one of its subtables.
@@ -480,6 +501,8 @@ mod tests {
             assert!(edited(&text, "", std::slice::from_ref(name)).is_ok(), "{name}");
         }
         assert!(!names.iter().any(|name| name.contains(['{', '.'])), "{names:?}");
+        // A link that a count makes would have to go with it.
+        assert!(!names.contains(&"a".into()) && edited(&text, "", &["a".into()]).is_err(), "{names:?}");
         assert_eq!(removable("link = [{ name = \"x\", from = \"a\", to = \"b\" }]\n"), [""; 0]);
     }
 
