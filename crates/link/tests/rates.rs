@@ -68,9 +68,9 @@ impl Bench {
     }
 }
 
-/// Ports are read while the clock goes on, so a packet may have arrived after the moment of a change, which is
-/// then made at its arrival. At an unlimited rate the packet is sent by then, and delays nothing that comes
-/// later; at another one, all of it is sent at the new rate: 100 bytes with FCS at 1 Mbit/s.
+/// Ports are read while the clock goes on, so a packet may have arrived after the moment of a change, which
+/// is then made at its arrival. At an unlimited rate the packet is sent by then, and delays nothing that
+/// comes later; at another one, all of it is sent at the new rate: 100 bytes with FCS at 1 Mbit/s.
 #[test]
 fn a_packet_that_arrives_after_the_moment_of_a_change_holds_up_nothing() {
     let rate =

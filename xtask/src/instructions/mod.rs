@@ -163,15 +163,19 @@ fn build(root: &Path, tests: bool) -> Result<PathBuf> {
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         bail!("there is no valgrind, which counts instructions: install the package valgrind");
     }
-    // All packages, as for the tests: a package alone would enable other features of its dependencies.
-    let (profile, folder) = if tests { ("dev", "debug") } else { ("measure", "measure") };
-    let packages = if tests { "--workspace" } else { "--package=longwire-bench" };
-    let line = ["build", "--profile", profile, "--quiet", packages, "--bin", "longwire-carry"];
-    if !run_cargo(root, &line)? {
+    let line: &[&str] = match tests {
+        // The programs of a test's package are built with it, for all packages with the features that their
+        // tests need: so after the tests nothing is left to build.
+        true => &["test", "--no-run", "--quiet", "--workspace", "--test", "aqm_lab"],
+        false => {
+            &["build", "--quiet", "--profile=measure", "--package=longwire-bench", "--bin=longwire-carry"]
+        }
+    };
+    if !run_cargo(root, line)? {
         bail!("cargo {} failed", line.join(" "));
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join(folder).join("longwire-carry"))
+    Ok(target.join(if tests { "debug" } else { "measure" }).join("longwire-carry"))
 }
 
 fn names(program: &Path) -> Result<Vec<String>> {

@@ -23,7 +23,8 @@ pub struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Whether it waits for CoDel's target or longer. One that finds the transmitter idle does not wait at all.
+    /// Whether it waits for CoDel's target or longer. One that finds the transmitter idle does not wait at
+    /// all.
     #[inline(always)]
     pub(super) fn waits_for(&self, target: Nanos) -> bool {
         self.start > self.now && self.start - self.now >= target

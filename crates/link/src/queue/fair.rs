@@ -139,8 +139,8 @@ impl<S: Default> Flows<S> {
         append(&mut self.flows, &mut self.fresh, flow as u32);
     }
 
-    /// Whether a packet that asks a decided link for admission is of the only flow that waits, if any does: such
-    /// packets are sent in order, whatever their turns.
+    /// Whether a packet that asks a decided link for admission is of the only flow that waits, if any does:
+    /// such packets are sent in order, whatever their turns.
     #[inline(always)]
     pub(super) fn is_alone(&self, packet: &Ahead<'_>) -> bool {
         packet.waiting.packets == 0 || {

@@ -39,8 +39,8 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
     }
 }
 
-/// Whether two frames surely have the same hash: they have plain IPv4 headers with the same addresses, protocol
-/// and ports.
+/// Whether two frames surely have the same hash: they have plain IPv4 headers with the same addresses,
+/// protocol and ports.
 #[inline(always)]
 pub(super) fn surely_one_flow(one: &[u8], other: &[u8]) -> bool {
     /// Ethernet type, version and header length; flags, fragment offset and protocol.
