@@ -173,6 +173,23 @@ fn what_can_not_be_saved_is_not_answered_as_if_it_were() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// It takes long to write very many links, so that nobody waits for it.
+#[test]
+fn a_change_among_very_many_links_is_answered_before_it_is_saved() {
+    let folder = Folder::new("serve-many");
+    let many = "\n[[link]]\nname = \"m{n}\"\ncount = 10000\nfrom = \"a\"\nto = \"b\"\n\
+        match = [{ source = \"{10.4.0.0 + n}\", destination = \"10.3.0.1\" }]\n";
+    let file = folder.write("net.toml", format!("{TWO_PORTS}{many}"));
+    let service = Service::start(&folder, &[&file, "--state", &folder.text("state")]);
+    std::fs::create_dir(folder.path("state/net.new")).unwrap();
+    assert!(service.ctl(&["set", "up", "delay=40ms"]).status.success());
+    assert!(service.event("not-saved")["error"].as_str().unwrap().contains("net.now"));
+    std::fs::remove_dir(folder.path("state/net.new")).unwrap();
+    assert_eq!(service.end(), Some(0));
+    let saved = read_to_string(folder.path("state/net.now")).unwrap();
+    assert!(saved.contains("40 ms"), "{saved}");
+}
+
 /// As `longwire check` says of a scenario with the same settings, or with an event that makes them.
 #[test]
 fn settings_that_contradict_each_other_are_named_wherever_they_come_from() {

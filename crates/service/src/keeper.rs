@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Time until a change survives a power cut. Waiting for the disk at each would make changes slow.
 const TO_DISK: Nanos = Nanos::from_secs(1);
+/// Most links of a scenario for whose saving answers wait: a state names all of them, which takes seconds for
+/// hundreds of thousands.
+pub(crate) const MOST_AWAITED: usize = 10_000;
 
 /// Logs the changes of an instance, and saves its state.
 pub(crate) struct Keeper {
@@ -24,6 +27,8 @@ pub(crate) struct Keeper {
     pub(crate) name: String,
     /// Where it is saved, if it is, until it has been saved for the last time.
     pub(crate) state: Option<Weak<State>>,
+    /// Whether answers wait until their changes are saved.
+    pub(crate) is_awaited: bool,
     pub(crate) log: Arc<EventLog>,
 }
 
@@ -45,8 +50,14 @@ impl Keeper {
                         reached = reached.max(self.log_change(what));
                         savers.push(saver);
                     }
-                    let saved = self.save(Survives::Kill);
-                    savers.into_iter().for_each(|saver| saver.end(saved.clone()));
+                    let answer = |saved: Saved| savers.into_iter().for_each(|saver| saver.end(saved.clone()));
+                    if self.is_awaited {
+                        answer(self.save(Survives::Kill));
+                    } else {
+                        answer(Ok(()));
+                        // A failure is in the log.
+                        let _ = self.save(Survives::Kill);
+                    }
                     let soon = monotonic() + TO_DISK;
                     due = due.filter(|due| *due < soon).or(Some(soon)).filter(|_| self.state.is_some());
                 }

@@ -1,7 +1,7 @@
 //! A scenario of a service: started, changed by its file, saved, stopped.
 
 use crate::event_log::{EventLog, Field};
-use crate::keeper::{Keeper, log_unsaved};
+use crate::keeper::{Keeper, MOST_AWAITED, log_unsaved};
 use crate::scenarios::NamedScenario;
 use crate::state::{State, Survives};
 use anyhow::Context;
@@ -86,6 +86,7 @@ impl PreparedScenario {
             instance: Arc::downgrade(run.instance()),
             name: named.name.clone(),
             state: state.as_ref().map(Arc::downgrade),
+            is_awaited: links <= MOST_AWAITED,
             log: Arc::clone(log),
         };
         keeper.start(noticed).context("the thread that keeps the state")?;
