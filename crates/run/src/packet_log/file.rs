@@ -91,8 +91,8 @@ impl LogFile {
         }
     }
 
-    /// Begins a new file. For those who follow the log, the one before is complete once its lock is gone: then
-    /// the new one has its name.
+    /// Begins a new file. For those who follow the log, the one before is complete once its lock is gone:
+    /// then the new one has its name.
     fn rotate(&mut self, rotation: Rotation) -> io::Result<()> {
         self.flush()?;
         let file = rotation.next(&self.path)?;
