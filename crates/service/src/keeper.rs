@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Time until a change survives a power cut. Waiting for the disk at each would make changes slow.
 const TO_DISK: Nanos = Nanos::from_secs(1);
-/// Most links of a scenario for whose saving answers wait: a state names all of them, which takes seconds for
-/// hundreds of thousands.
+/// Most links of a scenario for whose saving answers wait: it compares all of them with the start, which
+/// takes seconds for hundreds of thousands.
 pub(crate) const MOST_AWAITED: usize = 10_000;
 
 /// Logs the changes of an instance, and saves its state.

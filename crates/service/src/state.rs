@@ -1,8 +1,8 @@
 //! The state of a service: for each scenario its file as given, and the scenario that ran last.
 //!
-//! It is in two files, both replaced as a whole. `NAME.now` has every change that was answered: it survives
-//! any end of the process, but nothing waits for the disk. `NAME.json` is on the disk, and survives a power
-//! cut too; it is read if the other one is damaged.
+//! It is in two files, both replaced as a whole. `NAME.now` has every change that was answered, unless there
+//! are very many links: it survives any end of the process, but nothing waits for the disk. `NAME.json` is on
+//! the disk, and survives a power cut too; it is read if the other one is damaged.
 
 use anyhow::Context;
 use longwire_control::Instance;
