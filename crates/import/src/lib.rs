@@ -142,7 +142,7 @@ impl fmt::Display for Note {
 
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedScenario {
     /// The scenario's text.
     pub scenario: String,
     /// Notes in the order of the source.
@@ -198,7 +198,7 @@ pub struct NetemLinks {
 ///
 /// # Errors
 /// Names the line that can't be converted, and says how to fix it.
-pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportError> {
+pub fn import(format: Format, sources: &[Source]) -> Result<ImportedScenario, ImportError> {
     let longest = format.longest();
     if sources.iter().any(|source| source.text.len() > longest) {
         let what = format!("the text is longer than {longest} bytes");
@@ -229,7 +229,7 @@ pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportErro
     if !names_files(&scenario) {
         possible(&scenario)?;
     }
-    Ok(Imported { scenario, notes })
+    Ok(ImportedScenario { scenario, notes })
 }
 
 /// Whether it names a trace or a custom distribution: files that need not exist yet.

@@ -1,6 +1,6 @@
 //! Inputs as they are given: files, standard input, and words of a command line.
 
-use crate::{Format, Imported, Source};
+use crate::{Format, ImportedScenario, Source};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-impl Imported {
+impl ImportedScenario {
     /// Files of a command line that the scenario expects in `folder`, where they are not.
     pub fn missing_in(&self, folder: &Path) -> Vec<String> {
         let values = self.scenario.lines().filter(|line| !line.starts_with('#'));
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(seen_from(None, "up.trace").unwrap(), "up.trace");
         assert_eq!(Path::new(&seen_from(Some(Path::new("folder")), "up.trace").unwrap()), here);
         let scenario = "# file = \"Cargo.toml\"\nrate = { file = \"Cargo.toml\", x = \"1\" }\n".to_owned();
-        let imported = Imported { scenario, notes: Vec::new() };
+        let imported = ImportedScenario { scenario, notes: Vec::new() };
         assert_eq!(imported.missing_in(Path::new("folder")), ["Cargo.toml"]);
         assert!(imported.missing_in(Path::new(".")).is_empty());
     }

@@ -5,7 +5,7 @@
 //! resource. The instruction store holds all programs at once, so their sizes are added. ("Building a Robust
 //! Software-Based Router Using Network Processors", sections 4.3, 4.5 and 4.6.)
 
-use crate::verify::{Item, Prices, Verified};
+use crate::verify::{Item, Prices, VerifiedProgram};
 use std::fmt;
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ impl Demand {
     pub const VRP_CLASSIFIER: Self = Self([56, 5, 2, 20, 56, 0]);
 
     /// The demand of a program. `picoseconds` are this machine's prices.
-    pub fn of(verified: &Verified, picoseconds: &Prices) -> Self {
+    pub fn of(verified: &VerifiedProgram, picoseconds: &Prices) -> Self {
         let most = verified.most();
         let mut demand = Self::default();
         demand
@@ -153,7 +153,7 @@ impl Budget {
 
 /// An item in the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct BudgetItem {
     /// Its name in errors.
     pub name: Box<str>,
     /// What it needs.
@@ -167,8 +167,8 @@ pub struct Installed {
 pub fn admit(
     budget: &Budget,
     classifier: Demand,
-    per_flow: &[Installed],
-    general: &[Installed],
+    per_flow: &[BudgetItem],
+    general: &[BudgetItem],
 ) -> Result<Demand, Overdrawn> {
     let mut total = Demand::default();
     let mut sums = Vec::new();
@@ -210,10 +210,10 @@ impl Sum {
         resource: Resource,
         limit: Option<u64>,
         classifier: Demand,
-        per_flow: &[Installed],
-        general: &[Installed],
+        per_flow: &[BudgetItem],
+        general: &[BudgetItem],
     ) -> Self {
-        let term = |installed: &Installed| (installed.name.clone(), installed.demand.amount(resource));
+        let term = |installed: &BudgetItem| (installed.name.clone(), installed.demand.amount(resource));
         let mut terms = vec![("classifier".into(), classifier.amount(resource))];
         if resource.is_stored() {
             terms.extend(per_flow.iter().map(term));
@@ -267,17 +267,17 @@ mod tests {
 
     /// A forwarder of the paper's table 5: bytes of state, instructions. The table has no slots; as many as
     /// instructions.
-    fn forwarder(name: &str, bytes: u64, instructions: u64) -> Installed {
+    fn forwarder(name: &str, bytes: u64, instructions: u64) -> BudgetItem {
         let mut demand = Demand::default();
         demand
             .with(Resource::StateBytes, bytes)
             .with(Resource::Transfers, bytes / 4)
             .with(Resource::Cycles, instructions)
             .with(Resource::Slots, instructions);
-        Installed { name: name.into(), demand }
+        BudgetItem { name: name.into(), demand }
     }
 
-    fn table_5() -> [Installed; 6] {
+    fn table_5() -> [BudgetItem; 6] {
         [
             forwarder("splicer", 24, 45),
             forwarder("wavelet", 8, 28),
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn every_program_is_stored_but_one_is_met() {
-        let programs: Vec<Installed> = (0..10)
+        let programs: Vec<BudgetItem> = (0..10)
             .map(|n| forwarder(if n == 3 { "large" } else { "small" }, 4, 40 + 20 * u64::from(n == 3)))
             .collect();
         let total = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &programs, &[]).unwrap();
@@ -320,7 +320,7 @@ mod tests {
             (total.amount(Resource::Cycles), total.amount(Resource::Slots)),
             (56 + 60, 56 + 9 * 40 + 60)
         );
-        let more: Vec<Installed> = programs.iter().chain(&programs).cloned().collect();
+        let more: Vec<BudgetItem> = programs.iter().chain(&programs).cloned().collect();
         let overdrawn = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &more, &[]).unwrap_err();
         assert_eq!(overdrawn.sums.len(), 1);
         assert_eq!((overdrawn.sums[0].resource, overdrawn.sums[0].total), (Resource::Slots, 896));
@@ -339,7 +339,7 @@ mod tests {
         classifier.with(Resource::Time, 600_000);
         let slow = |time| {
             let mut demand = Demand::default();
-            [Installed { name: "slow".into(), demand: *demand.with(Resource::Time, time) }]
+            [BudgetItem { name: "slow".into(), demand: *demand.with(Resource::Time, time) }]
         };
         assert!(admit(&budget, classifier, &slow(72_000), &[]).is_ok());
         assert_eq!(

@@ -47,7 +47,7 @@ mod verdict;
 mod verify;
 mod words;
 
-pub use admission::{Budget, Demand, Installed, Overdrawn, Resource, Sum, admit};
+pub use admission::{Budget, BudgetItem, Demand, Overdrawn, Resource, Sum, admit};
 pub use asm::{AssemblyError, assemble};
 pub use btf::{BtfError, Field, Shape, ShapeError, Types};
 pub use call::{
@@ -74,6 +74,7 @@ pub use stack::Stack;
 pub use state::State;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
 pub use verify::{
-    Access, Call, Callback, Counts, Fact, Item, Prices, Rejected, Rejection, Verified, WorstPath, verify,
+    Access, Call, Callback, Counts, Fact, Item, Prices, Rejected, Rejection, VerifiedProgram, WorstPath,
+    verify,
 };
 pub use words::Words;

@@ -5,7 +5,8 @@ mod harness;
 use harness::Bench;
 use longwire_program::map::Refusal;
 use longwire_program::{
-    Inner, Item, MapKind, MapSpec, Maps, Object, Program, Region, Rejection, Verified, assemble, verify,
+    Inner, Item, MapKind, MapSpec, Maps, Object, Program, Region, Rejection, VerifiedProgram, assemble,
+    verify,
 };
 
 const OBJECT: &[u8] = include_bytes!("xdp/inner.o");
@@ -28,7 +29,7 @@ fn maps(kind: MapKind) -> [MapSpec; 4] {
     ]
 }
 
-fn check(text: &str) -> Result<Verified, (usize, Rejection)> {
+fn check(text: &str) -> Result<VerifiedProgram, (usize, Rejection)> {
     let code = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     verify(Program::new("test", code, maps(MapKind::ArrayOfMaps)))
         .map_err(|rejected| (rejected.slot, rejected.fault))

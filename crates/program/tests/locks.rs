@@ -5,7 +5,7 @@ mod harness;
 use harness::Bench;
 use longwire_program::{
     Argument, Fault, Helper, Item, MapKind, MapSpec, Maps, Object, Program, Rejection, Stack, State,
-    Verified, assemble, verify,
+    VerifiedProgram, assemble, verify,
 };
 
 /// Values of 24 bytes with a lock at byte 4; and without one.
@@ -14,7 +14,7 @@ fn maps() -> [MapSpec; 2] {
     [map("locked", Some(4)), map("plain", None)]
 }
 
-fn check(text: &str) -> Result<Verified, (usize, Rejection)> {
+fn check(text: &str) -> Result<VerifiedProgram, (usize, Rejection)> {
     let code = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     verify(Program::new("test", code, maps())).map_err(|rejected| (rejected.slot, rejected.fault))
 }

@@ -4,10 +4,11 @@ mod harness;
 
 use harness::Bench;
 use longwire_program::{
-    Argument, Fault, Helper, Item, Maps, Prices, Program, Register, Rejection, Verified, assemble, verify,
+    Argument, Fault, Helper, Item, Maps, Prices, Program, Register, Rejection, VerifiedProgram, assemble,
+    verify,
 };
 
-fn check(text: &str) -> Result<Verified, (usize, Rejection)> {
+fn check(text: &str) -> Result<VerifiedProgram, (usize, Rejection)> {
     let code = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     verify(Program::new("test", code, [])).map_err(|rejected| (rejected.slot, rejected.fault))
 }

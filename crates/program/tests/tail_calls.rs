@@ -5,7 +5,7 @@ mod harness;
 use harness::Bench;
 use longwire_program::{
     Code, Fault, Helper, Item, MAX_TAIL_CALLS, MapKind, MapSpec, Maps, Object, Prices, Program, Rejection,
-    Stopped, Verified, assemble, verify,
+    Stopped, VerifiedProgram, assemble, verify,
 };
 
 const CHAIN: &[u8] = include_bytes!("xdp/chain.o");
@@ -29,7 +29,7 @@ fn code(programs: &[&str]) -> Code {
     assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}")).with_programs(numbered)
 }
 
-fn check(programs: &[&str], entries: &[u32]) -> Result<Verified, (usize, Rejection)> {
+fn check(programs: &[&str], entries: &[u32]) -> Result<VerifiedProgram, (usize, Rejection)> {
     let program = Program::new("test", code(programs), [array(entries)]);
     verify(program).map_err(|rejected| (rejected.slot, rejected.fault))
 }

@@ -4,11 +4,11 @@ mod harness;
 
 use harness::Bench;
 use longwire_program::{
-    Budget, Counts, Demand, Fault, Installed, Item, MapKind, MapSpec, Maps, Prices, Program, Resource, State,
-    Verified, admit, assemble, verify,
+    Budget, BudgetItem, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program, Resource,
+    State, VerifiedProgram, admit, assemble, verify,
 };
 
-fn verified(text: &str) -> Verified {
+fn verified(text: &str) -> VerifiedProgram {
     let maps =
         [MapSpec::new("table", MapKind::Array, 4, 128, 4), MapSpec::new("flows", MapKind::Hash, 12, 16, 4)];
     verify(Program::new("test", assemble(text).unwrap(), maps))
@@ -173,7 +173,7 @@ fn functions_cost_as_much_as_they_do_each_time() {
 }
 
 /// The instructions of a run: it is stopped a little later every time.
-fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
+fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
     let stop = |budget| {
         let mut bench = Bench::new(packet, Maps::new(&verified.program().maps, 1, 0).unwrap());
@@ -222,7 +222,7 @@ fn a_packet_can_take_the_worst_path() {
     // bytes: 2 · 2 transfers, 16 bytes. 17 · 400 for instructions, 2 · 400 for packet loads, 4 · 400 for
     // accesses, 90,000 for the line, 2 · 7000 for atomics and 2000 for the call.
     assert_eq!(amounts, [10, 4, 0, 16, 17, 115_200]);
-    let counter = [Installed { name: "counter".into(), demand }];
+    let counter = [BudgetItem { name: "counter".into(), demand }];
     assert!(admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &counter, &[]).is_ok());
     // The classifier has 5 of the 24 transfers.
     for (copies, fits) in [(4, true), (5, false)] {

@@ -5,7 +5,8 @@ mod harness;
 use harness::Bench;
 use longwire_program::map::{Record, RingStats};
 use longwire_program::{
-    Fault, Item, MapKind, MapSpec, Maps, Program, Register, Rejected, Rejection, Verified, assemble, verify,
+    Fault, Item, MapKind, MapSpec, Maps, Program, Register, Rejected, Rejection, VerifiedProgram, assemble,
+    verify,
 };
 
 fn maps() -> [MapSpec; 4] {
@@ -17,7 +18,7 @@ fn maps() -> [MapSpec; 4] {
     ]
 }
 
-fn check(text: &str) -> Result<Verified, Box<Rejected>> {
+fn check(text: &str) -> Result<VerifiedProgram, Box<Rejected>> {
     verify(Program::new("test", assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}")), maps()))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_import::{Format, Imported, Source, import};
+use longwire_import::{Format, ImportedScenario, Source, import};
 use longwire_report::{Report, Row};
 use std::path::{Path, PathBuf};
 
@@ -115,7 +115,7 @@ impl Args {
 }
 
 /// The scenario, and a row for each option that was not converted.
-fn report(imported: &Imported) -> Report {
+fn report(imported: &ImportedScenario) -> Report {
     let mut report = Report::new("import").with("scenario", &*imported.scenario);
     report.extend(imported.notes.iter().map(|note| {
         Row::new(&*note.option, "").extra("kind", "option").extra("line", note.line).note(&*note.why)

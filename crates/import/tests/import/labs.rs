@@ -1,7 +1,7 @@
 //! Matrices of delays, and the topologies of containerlab and Docker Compose: the examples of the book.
 
 use crate::{file, from, has, lines, plan, refused, tells, way};
-use longwire_import::{Format, Imported, import};
+use longwire_import::{Format, ImportedScenario, import};
 
 /// An example of `scenarios/import`.
 fn example(name: &str) -> String {
@@ -36,7 +36,7 @@ fn matrices_of_each_shape() {
     has(&imported, &["delay = \"50.6 ms\"", "forward = { delay = \"76.2 ms\" }"]);
 }
 
-fn containerlab(script: Option<&str>) -> Imported {
+fn containerlab(script: Option<&str>) -> ImportedScenario {
     let mut sources = vec![file("lab.clab.yml", &example("leaf-spine.clab.yml"))];
     sources.extend(script.map(|script| file("impair.sh", script)));
     import(Format::Containerlab, &sources).unwrap_or_else(|error| panic!("{error}"))

@@ -12,7 +12,7 @@ mod readable;
 mod scripts;
 mod theaterq;
 
-use longwire_import::{Format, Imported, Source, import};
+use longwire_import::{Format, ImportedScenario, Source, import};
 use longwire_scenario::{Plan, plan_of};
 
 /// A command, or a script of them.
@@ -24,26 +24,26 @@ fn file(name: &str, text: &str) -> Source {
     Source { file: Some(name.into()), text: text.into() }
 }
 
-fn from(format: Format, text: &str) -> Imported {
+fn from(format: Format, text: &str) -> ImportedScenario {
     import(format, &[command(text)]).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// The lines of the scenario without comments.
-fn lines(imported: &Imported) -> Vec<&str> {
+fn lines(imported: &ImportedScenario) -> Vec<&str> {
     imported.scenario.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
 }
 
-fn plan(imported: &Imported) -> Plan {
+fn plan(imported: &ImportedScenario) -> Plan {
     plan_of(&imported.scenario)
 }
 
-fn has(imported: &Imported, wanted: &[&str]) {
+fn has(imported: &ImportedScenario, wanted: &[&str]) {
     for wanted in wanted {
         assert!(lines(imported).contains(wanted), "no line {wanted} in\n{}", imported.scenario);
     }
 }
 
-fn tells(imported: &Imported, wanted: &[&str]) {
+fn tells(imported: &ImportedScenario, wanted: &[&str]) {
     for wanted in wanted {
         let told = imported.notes.iter().any(|note| note.to_string().contains(wanted));
         assert!(told, "nothing about {wanted} in {:#?}", imported.notes);
@@ -52,7 +52,7 @@ fn tells(imported: &Imported, wanted: &[&str]) {
 }
 
 /// Asserts that no note contains these texts.
-fn silent(imported: &Imported, unwanted: &[&str]) {
+fn silent(imported: &ImportedScenario, unwanted: &[&str]) {
     for unwanted in unwanted {
         let told = imported.notes.iter().find(|note| note.to_string().contains(unwanted));
         assert!(told.is_none(), "{}", told.unwrap());

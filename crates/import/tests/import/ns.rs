@@ -1,7 +1,7 @@
 //! Scripts of ns, and of testbeds.
 
 use crate::{from, has, lines, plan, refused, tells, way};
-use longwire_import::{Format, Imported};
+use longwire_import::{Format, ImportedScenario};
 use longwire_scenario::plan_of;
 use std::path::Path;
 
@@ -161,14 +161,14 @@ fn classes_and_error_models_of_ns2() {
 }
 
 /// The `[[at]]` entries, each in a line.
-pub fn events(imported: &Imported) -> Vec<String> {
+pub fn events(imported: &ImportedScenario) -> Vec<String> {
     let text = lines(imported).join("\n");
     let entries = text.split("[[at]]\n").skip(1).map(|entry| entry.split("\n[[").next().unwrap_or(entry));
     entries.map(|entry| entry.trim_end().replace('\n', ", ")).collect()
 }
 
 /// Three nodes in a row, a and b with a duplex link of 10 Mbit/s and 10 ms, b and c with a simplex one.
-pub fn row(first: &str, more: &str) -> Imported {
+pub fn row(first: &str, more: &str) -> ImportedScenario {
     let imported = from(
         Format::Ns,
         &format!(

@@ -2,13 +2,13 @@
 
 use crate::ns::{events, row};
 use crate::{from, has, lines, plan, silent, tells};
-use longwire_import::{Format, Imported};
+use longwire_import::{Format, ImportedScenario};
 
 const FORWARD: &str = "time = \"1 s\", link = \"l.forward\", ";
 const BACKWARD: &str = "time = \"1 s\", link = \"l.backward\", ";
 
 /// An event of Emulab's at 1 s for the link l of 10 Mbit/s, after this set-up.
-fn event(before: &str, what: &str) -> Imported {
+fn event(before: &str, what: &str) -> ImportedScenario {
     row("source tb_compat.tcl", &format!("{before}\n$ns at 1.0 \"{what}\""))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every number is the minimum of several rounds: the machine's performance without other load.
 
-use longwire_jit::{Compiled, compile};
+use longwire_jit::{CompiledProgram, compile};
 use longwire_program::{
     Code, Context, Effects, Environment, Instruction, Machine, Maps, Object, Packet, Program, Stack, State,
     assemble, interpret, verify,
@@ -65,7 +65,7 @@ fn branching(instructions: usize) -> Program {
     Program::new("branching", code, [])
 }
 
-fn compiled(program: &Program) -> (Compiled, Arc<Maps>) {
+fn compiled(program: &Program) -> (CompiledProgram, Arc<Maps>) {
     let maps = Arc::new(Maps::new(&program.maps, 1, 0).unwrap());
     let verified = verify(program.clone()).unwrap();
     (compile(&verified, Arc::clone(&maps)).unwrap(), maps)

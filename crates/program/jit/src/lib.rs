@@ -27,7 +27,7 @@ mod visit;
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Item, Machine, Maps, Packet,
-    Program, Region, Stack, State, Stopped, Verified, Width,
+    Program, Region, Stack, State, Stopped, VerifiedProgram, Width,
 };
 use memory::Loaded;
 use run::{Run, TOO_OFTEN};
@@ -38,7 +38,7 @@ pub use visit::{Visit, VisitProgress};
 /// A program as machine code, for these maps. Several workers may run it at once.
 ///
 /// The code is in pages that are executable and not writable, and is freed when this is dropped.
-pub struct Compiled {
+pub struct CompiledProgram {
     loaded: Loaded,
     program: Program,
     maps: Arc<Maps>,
@@ -102,10 +102,10 @@ enum KnownAccesses<'a> {
 ///
 /// # Errors
 /// If the code generator fails, or there is none for this processor.
-pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, CompileError> {
+pub fn compile(verified: &VerifiedProgram, maps: Arc<Maps>) -> Result<CompiledProgram, CompileError> {
     let known = KnownAccesses::Facts(verified.facts());
     let turns = u64::from(verified.most()[Item::Instruction]);
-    Compiled::new(verified.program(), known, (verified.state_size(), turns), maps)
+    CompiledProgram::new(verified.program(), known, (verified.state_size(), turns), maps)
 }
 
 /// Compiles an unverified program. Everything that could go wrong is checked at run time, except that
@@ -119,14 +119,14 @@ pub fn compile_unverified(
     program: &Program,
     hints: &[Option<Region>],
     maps: Arc<Maps>,
-) -> Result<Compiled, CompileError> {
-    Compiled::new(program, KnownAccesses::Hints(hints), (0, MOST_TURNS), maps)
+) -> Result<CompiledProgram, CompileError> {
+    CompiledProgram::new(program, KnownAccesses::Hints(hints), (0, MOST_TURNS), maps)
 }
 
 /// Most backward jumps of an unverified program per packet.
 pub const MOST_TURNS: u64 = 1 << 16;
 
-impl Compiled {
+impl CompiledProgram {
     fn new(
         program: &Program,
         known: KnownAccesses<'_>,
@@ -215,17 +215,17 @@ impl Compiled {
     }
 }
 
-/// A program prepared for packets (see [`Compiled::alone`]).
+/// A program prepared for packets (see [`CompiledProgram::alone`]).
 #[derive(Clone, Copy)]
 pub struct PreparedProgram<'r> {
-    compiled: &'r Compiled,
+    compiled: &'r CompiledProgram,
     state: &'r State,
 }
 
-/// A program with helpers, prepared for packets (see [`Compiled::helped`]).
+/// A program with helpers, prepared for packets (see [`CompiledProgram::helped`]).
 #[derive(Clone, Copy)]
 pub struct PreparedWithHelpers<'r> {
-    compiled: &'r Compiled,
+    compiled: &'r CompiledProgram,
     state: &'r State,
 }
 
@@ -250,7 +250,7 @@ pub struct Arrival {
 /// A [`Session`] with a program that calls no helpers: its environment is the same for all packets.
 pub struct BoundSession<'d> {
     run: &'d mut Run,
-    compiled: &'d Compiled,
+    compiled: &'d CompiledProgram,
 }
 
 /// A packet in a [`Session`], for one program after the other.

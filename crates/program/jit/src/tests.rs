@@ -1,7 +1,7 @@
 //! Behaviour of compiled programs in case of errors, and with wrong facts.
 
 use crate::{
-    Arrival, Compiled, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile,
+    Arrival, CompiledProgram, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile,
     compile_unverified,
 };
 use longwire_packet::{Checksum, Handle, Pool};
@@ -33,7 +33,7 @@ impl Bench {
     }
 
     /// Runs it on a packet of 60 bytes.
-    fn run(&mut self, compiled: &Compiled, maps: &Maps) -> Result<u64, Halted> {
+    fn run(&mut self, compiled: &CompiledProgram, maps: &Maps) -> Result<u64, Halted> {
         compiled.run(&mut Machine {
             context: Context::default(),
             packet: Packet::new(&mut self.buffer, 32..92),
@@ -61,7 +61,7 @@ fn program(text: &str) -> Program {
     Program::new("p", assemble(text).unwrap(), [])
 }
 
-fn verified(text: &str, maps: &Arc<Maps>) -> Compiled {
+fn verified(text: &str, maps: &Arc<Maps>) -> CompiledProgram {
     compile(&verify(program(text)).unwrap(), Arc::clone(maps)).unwrap()
 }
 
@@ -210,7 +210,8 @@ fn one_packet_ends_nothing_but_itself() {
     let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
     let access = Some(Access { region: Some(Region::Packet), place: None });
     let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
-    let compiled = Compiled::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
+    let compiled =
+        CompiledProgram::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
     let alone = compiled.alone(&state).unwrap();
     let mut pool = Pool::new(1 << 20).unwrap();
     let packets: [Handle; 64] = std::array::from_fn(|at| packet(&mut pool, &[9; 8][..at % 8], 0));
@@ -235,7 +236,8 @@ fn accesses_end_where_the_packet_does() {
             let access = Some(Access { region: Some(Region::Packet), place: None });
             let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
             let compiled =
-                Compiled::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
+                CompiledProgram::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps))
+                    .unwrap();
             let alone = compiled.alone(&state).unwrap();
             for length in 0..=16 {
                 let mut session = Session::new(&mut stack, Context::default());
@@ -310,7 +312,7 @@ fn loops_end_whatever_they_do() {
     // Wrong facts, too.
     let facts = [Fact::default(); 1];
     let compiled =
-        Compiled::new(&program("a: goto a"), KnownAccesses::Facts(&facts), (0, 7), Arc::clone(&maps))
+        CompiledProgram::new(&program("a: goto a"), KnownAccesses::Facts(&facts), (0, 7), Arc::clone(&maps))
             .unwrap();
     let stopped = Stopped { slot: 0, fault: Fault::Budget };
     assert_eq!(Bench::new().run(&compiled, &maps), Err(Halted::Stopped(stopped)));
@@ -378,7 +380,7 @@ fn wrong_facts_open_nothing() {
                 let maps = Arc::new(Maps::new(&specs, 1, 0).unwrap());
                 let facts = [Fact::default(), fact, Fact::default()];
                 let compiled =
-                    Compiled::new(&program, KnownAccesses::Facts(&facts), (16, 0), Arc::clone(&maps))
+                    CompiledProgram::new(&program, KnownAccesses::Facts(&facts), (16, 0), Arc::clone(&maps))
                         .unwrap();
                 let mut bench = Bench::new();
                 match bench.run(&compiled, &maps) {

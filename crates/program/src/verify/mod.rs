@@ -52,7 +52,7 @@ use structure::Structure;
 
 /// A verified program. Only the verifier creates these.
 #[derive(Debug)]
-pub struct Verified {
+pub struct VerifiedProgram {
     program: Program,
     structure: Structure,
     facts: Box<[Fact]>,
@@ -139,7 +139,7 @@ pub struct WorstPath {
 ///
 /// # Errors
 /// The first instruction at fault, its error, and the fix.
-pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
+pub fn verify(program: Program) -> Result<VerifiedProgram, Box<Rejected>> {
     let structure =
         Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;
     let explored = Explorer::explore(&program, &structure)?;
@@ -148,12 +148,12 @@ pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
     let (state_size, links, tail_calls) = (explored.state_size, explored.links, explored.tail_calls);
     let most = Counts::NONE;
     let mut verified =
-        Verified { structure, facts, costs, most, rounds, tail_calls, state_size, links, program };
+        VerifiedProgram { structure, facts, costs, most, rounds, tail_calls, state_size, links, program };
     verified.most = verified.graph().most();
     Ok(verified)
 }
 
-impl Verified {
+impl VerifiedProgram {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program

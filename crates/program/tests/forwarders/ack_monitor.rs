@@ -1,13 +1,13 @@
 //! ACK monitor.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use etherparse::TcpHeader;
 use longwire_program::Verdict;
 
 /// Initial state.
-pub fn ready() -> Installed {
-    Installed::new("ack_monitor", 12)
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::new("ack_monitor", 12)
 }
 
 fn acknowledges(number: u32) -> impl Fn(&mut TcpHeader) {

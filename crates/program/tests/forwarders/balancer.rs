@@ -1,20 +1,20 @@
 //! Balancer.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
-fn over(links: u8, seed: u8) -> Installed {
-    Installed::with("balancer", &[links, 0, 0, 0, seed, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+fn over(links: u8, seed: u8) -> InstalledForwarder {
+    InstalledForwarder::with("balancer", &[links, 0, 0, 0, seed, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
 
 /// Over four links.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     over(4, 1)
 }
 
 /// The link chosen for a packet, which its mark repeats.
-fn link(balancer: &mut Installed, sent: &[u8]) -> u32 {
+fn link(balancer: &mut InstalledForwarder, sent: &[u8]) -> u32 {
     let ran = balancer.send(sent);
     assert_eq!((ran.verdict, &*ran.packet), (Verdict::Pass, sent));
     let link = ran.effects.link.unwrap();

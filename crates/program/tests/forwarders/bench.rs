@@ -25,12 +25,12 @@ pub fn program(name: &str) -> Program {
 }
 
 /// A forwarder with its state and maps.
-pub struct Installed {
+pub struct InstalledForwarder {
     pub program: Program,
     pub bench: Bench,
 }
 
-impl Installed {
+impl InstalledForwarder {
     /// With a zeroed state of this many bytes, and empty maps.
     pub fn new(name: &str, state: u32) -> Self {
         let program = program(name);

@@ -1,7 +1,9 @@
 //! Verifies every forwarder, and prints its worst-case cost beside the paper's figures.
 
 use super::bench::{OBJECTS, program};
-use longwire_program::{Budget, Counts, Demand, Installed, Item, Prices, Resource, Verified, admit, verify};
+use longwire_program::{
+    Budget, BudgetItem, Counts, Demand, Item, Prices, Resource, VerifiedProgram, admit, verify,
+};
 
 /// Table 5 of "Building a Robust Software-Based Router Using Network Processors": bytes of state read and
 /// written, register operations.
@@ -14,7 +16,7 @@ const PAPER: &[(&str, u32, u32)] = &[
     ("minimal_ip", 24, 32),
 ];
 
-fn verified(name: &str) -> Verified {
+fn verified(name: &str) -> VerifiedProgram {
     verify(program(name)).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
@@ -66,9 +68,9 @@ fn four_of_the_papers_forwarders_share_its_memory_budget() {
     assert_eq!(most.hashes(), 0);
 }
 
-fn installed(name: &str) -> Installed {
+fn installed(name: &str) -> BudgetItem {
     let demand = Demand::of(&verified(name), &Prices::ASSUMED_PICOSECONDS);
-    Installed { name: name.into(), demand }
+    BudgetItem { name: name.into(), demand }
 }
 
 /// Cycles of forwarders beside the classifier: one for a flow, others for all packets, and minimal IP last,
@@ -81,7 +83,7 @@ fn together(flow: &str, general: &[&str], own: bool) -> u64 {
         .with(Resource::Slots, 32)
         .with(Resource::Transfers, 6)
         .with(Resource::StateBytes, 24);
-    let minimal = Installed { name: "minimal IP".into(), demand: minimal };
+    let minimal = BudgetItem { name: "minimal IP".into(), demand: minimal };
     all.push(if own { minimal } else { installed("minimal_ip") });
     let need = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[installed(flow)], &all);
     need.unwrap_or_else(|overdrawn| panic!("{overdrawn}")).amount(Resource::Cycles)

@@ -1,6 +1,6 @@
 //! Intrusion detector.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
@@ -10,14 +10,14 @@ fn signature(first: u16, count: u16, protocol: u8, mask: u8, flags: u8) -> [u8; 
 }
 
 /// The last time noted for a probe.
-fn probed(detector: &Installed, host: &[u8], port: u16, protocol: u8) -> Vec<u64> {
+fn probed(detector: &InstalledForwarder, host: &[u8], port: u16, protocol: u8) -> Vec<u64> {
     let key = [&mapped(CLIENT), host, &port.to_le_bytes(), &[protocol, 0]].concat();
     detector.entry("probes", &key)
 }
 
 #[test]
 fn targets_are_noted_if_the_signature_says_so() {
-    let mut detector = Installed::new("detector", 0);
+    let mut detector = InstalledForwarder::new("detector", 0);
     let mut signatures = [signature(0, 0, 6, 0x12, 0x02), signature(0, 0, 17, 0, 0)].concat();
     signatures[7] = 1;
     signatures.resize(64, 0);
@@ -48,7 +48,7 @@ fn event(source: [u8; 4], signature: u8) -> Vec<u8> {
 
 /// Reports TCP packets without any flag, with FIN, PSH and URG only, and SYNs to 6000 to 6063; UDP to 1900;
 /// any ICMP.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     let signatures = [
         signature(0, 0, 6, 0x3f, 0),
         signature(0, 0, 6, 0x3f, 0x29),
@@ -59,7 +59,7 @@ pub fn ready() -> Installed {
         signature(0, 0, 0, 0, 0),
         signature(0, 0, 0, 0, 0),
     ];
-    let detector = Installed::new("detector", 0);
+    let detector = InstalledForwarder::new("detector", 0);
     detector.put(".bss", &[0; 4], signatures.as_flattened());
     detector.put("filters", &mapped([10, 6, 6, 6]), &[0; 8]);
     detector
@@ -93,7 +93,7 @@ fn what_matches_is_reported() {
 }
 
 /// Packets of the client reported under each signature.
-fn counted(detector: &Installed) -> [u64; 8] {
+fn counted(detector: &InstalledForwarder) -> [u64; 8] {
     [0, 1, 2, 3, 4, 5, 6, 7]
         .map(|number| detector.entry("events", &event(CLIENT, number)).first().copied().unwrap_or(0))
 }
@@ -144,7 +144,7 @@ fn extension_headers_hide_nothing() {
 
 #[test]
 fn without_signatures_nothing_is_reported() {
-    let mut detector = Installed::new("detector", 0);
+    let mut detector = InstalledForwarder::new("detector", 0);
     for sent in [udp(v4(CLIENT, SERVER), [0, 0], &[]), tcp(v4(CLIENT, SERVER), [0, 0], |_| ())] {
         assert_eq!(detector.send(&sent).verdict, Verdict::Pass);
         // IPv6 hop-by-hop options have protocol number 0, which an unused signature has, too.

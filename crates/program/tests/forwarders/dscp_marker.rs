@@ -1,15 +1,15 @@
 //! DSCP marker.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
-fn marks(dscp: u8) -> Installed {
-    Installed::with("dscp_marker", &[dscp, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+fn marks(dscp: u8) -> InstalledForwarder {
+    InstalledForwarder::with("dscp_marker", &[dscp, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
 
 /// Expedited forwarding.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     marks(46)
 }
 
@@ -52,6 +52,6 @@ fn what_changes_is_counted() {
     assert_eq!((marker.send(&marked).packet, marker.double(8)), (marked, 1));
     let arp = patched(&sent, 12, &[8, 6]);
     assert_eq!((marker.send(&arp).packet, marker.double(8)), (arp, 1));
-    assert_eq!(Installed::new("dscp_marker", 16).send(&sent).packet, sent, "not on");
+    assert_eq!(InstalledForwarder::new("dscp_marker", 16).send(&sent).packet, sent, "not on");
     assert_eq!(marks(46 | 0xc0).send(&sent).packet[15], 46 << 2, "six bits");
 }

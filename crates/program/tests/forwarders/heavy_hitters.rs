@@ -1,15 +1,15 @@
 //! Heavy hitters.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
-fn above(threshold: u64) -> Installed {
-    Installed::with("heavy_hitters", [threshold, 0x5eed, 0].map(u64::to_le_bytes).as_flattened())
+fn above(threshold: u64) -> InstalledForwarder {
+    InstalledForwarder::with("heavy_hitters", [threshold, 0x5eed, 0].map(u64::to_le_bytes).as_flattened())
 }
 
 /// Flows of 500 bytes and more.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     above(500)
 }
 

@@ -1,6 +1,6 @@
 //! Truncated and random packets: no forwarder faults, and none changes what it must not.
 
-use super::bench::{Installed, OBJECTS};
+use super::bench::{InstalledForwarder, OBJECTS};
 use super::frames::*;
 use longwire_program::{Item, Verdict, verify};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A forwarder as it is tested.
 struct Case {
-    ready: fn() -> Installed,
+    ready: fn() -> InstalledForwarder,
     /// Bytes of a frame that it may change.
     changes: &'static [Range<usize>],
     /// Bytes of its state that only the control half writes.

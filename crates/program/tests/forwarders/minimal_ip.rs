@@ -1,6 +1,6 @@
 //! Minimal IP.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use etherparse::PacketBuilder;
 use longwire_program::{Redirect, Verdict};
@@ -9,9 +9,9 @@ const NEXT: [u8; 6] = [0xaa, 1, 2, 3, 4, 5];
 const OWN: [u8; 6] = [0xbb, 1, 2, 3, 4, 6];
 
 /// Routes to port 7, with its next hop.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     let state = [&NEXT[..], &OWN, &[8, 0, 0, 0]].concat();
-    Installed::with("minimal_ip", &state)
+    InstalledForwarder::with("minimal_ip", &state)
 }
 
 #[test]
@@ -67,6 +67,6 @@ fn leaves_alone_what_is_not_its_own() {
         let ran = ready().send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent), "{what}");
     }
-    let ran = Installed::new("minimal_ip", 16).send(&plain);
+    let ran = InstalledForwarder::new("minimal_ip", 16).send(&plain);
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &plain), "nothing set");
 }

@@ -1,6 +1,6 @@
 //! NAT44.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
@@ -13,7 +13,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-fn bind(nat: &Installed, protocol: u8, inside: ([u8; 4], u16), outside: ([u8; 4], u16)) {
+fn bind(nat: &InstalledForwarder, protocol: u8, inside: ([u8; 4], u16), outside: ([u8; 4], u16)) {
     for (side, from, to) in [(0, inside, outside), (1, outside, inside)] {
         let end = |(address, port): ([u8; 4], u16)| [&address[..], &port.to_be_bytes()].concat();
         let value = [end(to), vec![0; 18]].concat();
@@ -29,8 +29,8 @@ pub fn state(mark: u32) -> Vec<u8> {
 
 /// The client's port 5000 is 40001 outside, for TCP and UDP, and its echo identifier 5000 too; the peer's
 /// 6000 is 40002.
-pub fn ready() -> Installed {
-    let nat = Installed::with("nat44", &state(MARK));
+pub fn ready() -> InstalledForwarder {
+    let nat = InstalledForwarder::with("nat44", &state(MARK));
     for protocol in [ICMP, TCP, UDP] {
         bind(&nat, protocol, (CLIENT, 5000), (PUBLIC, 40001));
         bind(&nat, protocol, (PEER, 6000), (PUBLIC, 40002));
@@ -58,7 +58,7 @@ fn both_directions_are_translated() {
     let key = [&CLIENT[..], &5000u16.to_be_bytes(), &[UDP, 0]].concat();
     assert_eq!(nat.entry("bindings", &key)[1..], [2, nat.bench.context.now]);
     // TCP flags: an ACK each way; after a SYN, only its own and later flags.
-    let flags = |nat: &Installed, address: [u8; 4], port: u16, side| {
+    let flags = |nat: &InstalledForwarder, address: [u8; 4], port: u16, side| {
         let key = [&address[..], &port.to_be_bytes(), &[TCP, side]].concat();
         nat.entry("bindings", &key)[0] >> 48
     };
@@ -170,7 +170,7 @@ fn what_has_no_binding_is_marked() {
             (Verdict::Pass, Some(MARK), &sent),
             "{what}"
         );
-        let ran = Installed::with("nat44", &state(0)).send(&sent);
+        let ran = InstalledForwarder::with("nat44", &state(0)).send(&sent);
         assert_eq!((ran.verdict, ran.effects.mark, &ran.packet), (Verdict::Pass, None, &sent), "{what}");
     }
     let to_external = patched(&echo(v4(SERVER, PUBLIC), true, 5000), TRANSPORT, &[3]);

@@ -1,6 +1,6 @@
 //! Performance monitor.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
@@ -10,8 +10,8 @@ fn key(address: [u8; 4], side: u8) -> Vec<u8> {
 
 /// All properties are counted; of addresses only the client's as source and the server's as destination, in
 /// IPv4 and IPv6.
-pub fn ready() -> Installed {
-    let monitor = Installed::with("performance_monitor", &[31, 0, 0, 0]);
+pub fn ready() -> InstalledForwarder {
+    let monitor = InstalledForwarder::with("performance_monitor", &[31, 0, 0, 0]);
     monitor.put("addresses", &key(CLIENT, 0), &[0; 16]);
     monitor.put("addresses", &key(SERVER, 1), &[0; 16]);
     monitor.put("addresses", &[&CLIENT6[..], &[0; 4]].concat(), &[0; 16]);

@@ -1,19 +1,22 @@
 //! Policer.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
 const BILLION: u64 = 1_000_000_000;
 
 /// This many bytes a second, and a burst of `burst` bytes.
-fn limits(rate: u64, burst: u64) -> Installed {
+fn limits(rate: u64, burst: u64) -> InstalledForwarder {
     let fill = (burst * BILLION).div_ceil(rate);
-    Installed::with("policer", [rate, burst * BILLION, fill, 0, 0, 0].map(u64::to_le_bytes).as_flattened())
+    InstalledForwarder::with(
+        "policer",
+        [rate, burst * BILLION, fill, 0, 0, 0].map(u64::to_le_bytes).as_flattened(),
+    )
 }
 
 /// 1000 bytes a second, bursts of 200 bytes.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     limits(1000, 200)
 }
 
@@ -92,7 +95,7 @@ fn a_bucket_that_is_full_at_first() {
 
 #[test]
 fn without_a_rate_all_passes() {
-    let mut policer = Installed::new("policer", 48);
+    let mut policer = InstalledForwarder::new("policer", 48);
     for _ in 0..10 {
         assert_eq!(policer.send(&hundred()).verdict, Verdict::Pass);
     }

@@ -1,15 +1,15 @@
 //! Port filter.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
 /// Ranges, as number of ports and first port: 20 to 23, 8000 to 8999, 65535 only, and an unused one; last, 0
 /// only.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     let ranges: [[u16; 2]; 5] = [[4, 20], [1000, 8000], [1, 65535], [0, 0], [1, 0]];
     let state: Vec<u8> = ranges.as_flattened().iter().flat_map(|number| number.to_le_bytes()).collect();
-    Installed::with("port_filter", &state)
+    InstalledForwarder::with("port_filter", &state)
 }
 
 #[test]
@@ -46,7 +46,8 @@ fn ranges_are_filtered() {
 fn ranges_may_be_as_long_as_can_be() {
     // 65535 ports from 1 are all but 0; 65535 ports from 2, wrapping around, are all but 1.
     for (first, spared) in [(1, 0), (2, 1)] {
-        let mut filter = Installed::with("port_filter", &[&[0xff, 0xff, first, 0][..], &[0; 16]].concat());
+        let mut filter =
+            InstalledForwarder::with("port_filter", &[&[0xff, 0xff, first, 0][..], &[0; 16]].concat());
         for port in [0, 1, 2, 65534, 65535] {
             let verdict = if port == spared { Verdict::Pass } else { Verdict::Drop(Some(0)) };
             assert_eq!(
@@ -73,7 +74,7 @@ fn what_has_no_ports_passes() {
         Verdict::Drop(Some(0)),
         "first fragment"
     );
-    assert_eq!(Installed::new("port_filter", 20).send(&plain).verdict, Verdict::Pass, "nothing set");
+    assert_eq!(InstalledForwarder::new("port_filter", 20).send(&plain).verdict, Verdict::Pass, "nothing set");
 }
 
 #[test]

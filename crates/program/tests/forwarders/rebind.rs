@@ -1,6 +1,6 @@
 //! Rebind.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 use std::collections::HashSet;
@@ -9,21 +9,21 @@ const FIRST: u64 = 1_000_000_000;
 const AGAIN: u64 = 5_000_000_000;
 
 /// At an end, with this time between rebindings and so many other addresses.
-fn end(at_client: u8, again: u64, addresses: u32) -> Installed {
+fn end(at_client: u8, again: u64, addresses: u32) -> InstalledForwarder {
     let times = [FIRST, again].map(u64::to_le_bytes);
     let rest = [CLIENT, addresses.to_le_bytes(), [at_client, 0, 0, 0], [0; 4]];
-    Installed::with("rebind", &[times.as_flattened(), rest.as_flattened()].concat())
+    InstalledForwarder::with("rebind", &[times.as_flattened(), rest.as_flattened()].concat())
 }
 
 /// At the client's end, whose port 5000 has sent something.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     let mut end = end(1, AGAIN, 0);
     end.send(&udp(v4(CLIENT, SERVER), [5000, 443], b"a"));
     end
 }
 
 /// The source that the server sees.
-fn seen(server_end: &mut Installed, now: u64) -> ([u8; 4], u16) {
+fn seen(server_end: &mut InstalledForwarder, now: u64) -> ([u8; 4], u16) {
     server_end.bench.context.now = now;
     let ran = server_end.send(&udp(v4(CLIENT, SERVER), [5000, 443], b"a"));
     assert_eq!(ran.verdict, Verdict::Pass);
@@ -34,7 +34,7 @@ fn seen(server_end: &mut Installed, now: u64) -> ([u8; 4], u16) {
 }
 
 /// What the client gets of an answer to this address and port.
-fn answered(client_end: &mut Installed, now: u64, (address, port): ([u8; 4], u16)) -> Verdict {
+fn answered(client_end: &mut InstalledForwarder, now: u64, (address, port): ([u8; 4], u16)) -> Verdict {
     client_end.bench.context.now = now;
     let ran = client_end.send(&udp(v4(SERVER, address), [443, port], b"b"));
     if ran.verdict == Verdict::Pass {

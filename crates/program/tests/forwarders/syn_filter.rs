@@ -1,17 +1,17 @@
 //! SYN filter.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
 /// Passes a SYN every 100 ns.
-pub fn ready() -> Installed {
-    Installed::with("syn_filter", &[&100u64.to_le_bytes()[..], &[0; 16]].concat())
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::with("syn_filter", &[&100u64.to_le_bytes()[..], &[0; 16]].concat())
 }
 
 #[test]
 fn connections_that_are_there_go_on() {
-    let mut filter = Installed::new("syn_filter", 24);
+    let mut filter = InstalledForwarder::new("syn_filter", 24);
     let both = |header: &mut etherparse::TcpHeader| (header.syn, header.ack) = (true, true);
     for (sent, verdict) in [
         (tcp(v4(CLIENT, SERVER), [1024, 80], ack), Verdict::Pass),

@@ -1,11 +1,11 @@
 //! SYN monitor.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
-pub fn ready() -> Installed {
-    Installed::new("syn_monitor", 4)
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::new("syn_monitor", 4)
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! SYN targets.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
-pub fn ready() -> Installed {
-    Installed::new("syn_targets", 0)
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::new("syn_targets", 0)
 }
 
 #[test]

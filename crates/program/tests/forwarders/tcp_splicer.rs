@@ -1,6 +1,6 @@
 //! TCP splicer.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use etherparse::TcpHeader;
 use longwire_program::Verdict;
@@ -67,24 +67,24 @@ fn there(sequence: u32, acknowledgement: u32) -> Vec<u8> {
 }
 
 /// From the client to the server.
-pub fn ready() -> Installed {
+pub fn ready() -> InstalledForwarder {
     let (client, server) = shifts();
     let state = there(client, server.wrapping_neg());
-    Installed::with("tcp_splicer", &state)
+    InstalledForwarder::with("tcp_splicer", &state)
 }
 
 /// As [`ready`], with window units four times as large.
-pub fn scaled() -> Installed {
+pub fn scaled() -> InstalledForwarder {
     let (client, server) = shifts();
     let mut state = there(client, server.wrapping_neg());
     state[26] = 2;
-    Installed::with("tcp_splicer_scaled", &state)
+    InstalledForwarder::with("tcp_splicer_scaled", &state)
 }
 
-fn back() -> Installed {
+fn back() -> InstalledForwarder {
     let (client, server) = shifts();
     let state = state([SERVER_END, FAR_END], [NEAR_END, CLIENT_END], server, client.wrapping_neg());
-    Installed::with("tcp_splicer", &state)
+    InstalledForwarder::with("tcp_splicer", &state)
 }
 
 fn numbers(sequence: u32, acknowledgement: u32) -> impl Fn(&mut TcpHeader) {
@@ -134,7 +134,7 @@ fn checksums_are_those_of_the_new_segment() {
     for added in edges {
         for number in edges {
             for step in 0..40 {
-                let mut splicer = Installed::with("tcp_splicer", &there(added, !added));
+                let mut splicer = InstalledForwarder::with("tcp_splicer", &there(added, !added));
                 let set = |sequence: u32, acknowledgement: u32| {
                     move |header: &mut TcpHeader| {
                         numbers(sequence, acknowledgement)(header);
@@ -168,7 +168,7 @@ fn checksums_of_nothing_are_zero() {
             numbers(number, 0)(header);
             header.urgent_pointer = urgent;
         });
-        let mut splicer = Installed::with("tcp_splicer", &there(added, 0));
+        let mut splicer = InstalledForwarder::with("tcp_splicer", &there(added, 0));
         assert_eq!(splicer.send(&sent).packet, new(urgent));
     }
 }
@@ -190,7 +190,7 @@ fn windows_are_scaled() {
         let mut state = there(client, server.wrapping_neg());
         (state[26], state[27]) = (left, right);
         let window = |window| move |header: &mut TcpHeader| (header.ack, header.window_size) = (true, window);
-        let ran = Installed::with("tcp_splicer_scaled", &state).send(&tcp(
+        let ran = InstalledForwarder::with("tcp_splicer_scaled", &state).send(&tcp(
             v4(CLIENT, NEAR),
             [1024, 8080],
             window(sent),
@@ -221,7 +221,7 @@ fn ends_are_seen() {
 fn data_is_held_back_before_it_is_spliced() {
     let mut held = [0; 28];
     held[3] = 1;
-    let mut splicer = Installed::with("tcp_splicer", &held);
+    let mut splicer = InstalledForwarder::with("tcp_splicer", &held);
     let ends = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
     let resets = |header: &mut TcpHeader| (header.ack, header.rst) = (true, true);
     let data = tcp_with(v4(CLIENT, NEAR), [1024, 8080], &[7; 3], ack);
@@ -255,6 +255,6 @@ fn what_cannot_be_spliced_goes_to_the_proxy() {
         let ran = ready().send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent), "{what}");
     }
-    let ran = Installed::new("tcp_splicer", 28).send(&plain);
+    let ran = InstalledForwarder::new("tcp_splicer", 28).send(&plain);
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &plain), "nothing set");
 }

@@ -1,6 +1,6 @@
 //! TCP splicer for IPv6.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use etherparse::{PacketBuilder, PacketBuilderStep, TcpHeader};
 use longwire_program::Verdict;
@@ -21,8 +21,8 @@ fn state() -> Vec<u8> {
     [&FAR6[..], &SERVER6, ports.as_flattened(), numbers.as_flattened(), &[0, 0, 2, 0]].concat()
 }
 
-pub fn ready() -> Installed {
-    Installed::with("tcp_splicer6", &state())
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::with("tcp_splicer6", &state())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn one_connection_goes_on_in_the_other() {
 fn data_is_held_back_before_it_is_spliced_and_ends_are_seen() {
     let mut held = [0; 48];
     held[32] = 1;
-    let mut splicer = Installed::with("tcp_splicer6", &held);
+    let mut splicer = InstalledForwarder::with("tcp_splicer6", &held);
     let ends = |header: &mut TcpHeader| (header.ack, header.fin) = (true, true);
     let client = || from(CLIENT6, NEAR6);
     for (what, sent, verdict) in [
@@ -80,6 +80,6 @@ fn what_cannot_be_spliced_goes_to_the_proxy() {
         let ran = ready().send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &sent), "{what}");
     }
-    let ran = Installed::new("tcp_splicer6", 48).send(&plain);
+    let ran = InstalledForwarder::new("tcp_splicer6", 48).send(&plain);
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &plain), "nothing set");
 }

@@ -1,12 +1,12 @@
 //! Wavelet dropper.
 
-use super::bench::Installed;
+use super::bench::InstalledForwarder;
 use super::frames::*;
 use longwire_program::Verdict;
 
 /// Layers from 2 on are dropped.
-pub fn ready() -> Installed {
-    Installed::with("wavelet", &[2, 0, 0, 0, 0, 0, 0, 0])
+pub fn ready() -> InstalledForwarder {
+    InstalledForwarder::with("wavelet", &[2, 0, 0, 0, 0, 0, 0, 0])
 }
 
 #[test]

@@ -8,15 +8,15 @@ mod packets;
 mod paths;
 
 use longwire_program::{
-    Argument, Helper, Item, MapKind, MapSpec, Prices, Program, Register, Rejected, Rejection, Verified,
-    assemble, verify,
+    Argument, Helper, Item, MapKind, MapSpec, Prices, Program, Register, Rejected, Rejection,
+    VerifiedProgram, assemble, verify,
 };
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32) -> MapSpec {
     MapSpec { read_only: name == "rodata", ..MapSpec::new(name, kind, key_size, value_size, 4) }
 }
 
-fn check(text: &str) -> Result<Verified, Box<Rejected>> {
+fn check(text: &str) -> Result<VerifiedProgram, Box<Rejected>> {
     let maps = [
         map("table", MapKind::Array, 4, 24),
         map("flows", MapKind::Hash, 8, 16),

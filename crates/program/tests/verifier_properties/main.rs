@@ -9,7 +9,8 @@ mod pool;
 use harness::{Bench, ROOM};
 use longwire_program::{
     Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Narrow,
-    Object, Operand, Prices, Program, Register, Size, State, SwapWidth, Verified, Width, assemble, verify,
+    Object, Operand, Prices, Program, Register, Size, State, SwapWidth, VerifiedProgram, Width, assemble,
+    verify,
 };
 use pool::pool;
 use proptest::prelude::*;
@@ -36,7 +37,7 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn bench(verified: &Verified, packet: &[u8]) -> Bench {
+fn bench(verified: &VerifiedProgram, packet: &[u8]) -> Bench {
     let mut bench = Bench::new(packet, Maps::new(&verified.program().maps, 2, 1).unwrap());
     bench.state = State::new(verified.state_size());
     bench.budget = 1 << 20;
@@ -44,7 +45,7 @@ fn bench(verified: &Verified, packet: &[u8]) -> Bench {
 }
 
 /// Runs a verified program on a sequence of packets.
-fn run(verified: &Verified, packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
+fn run(verified: &VerifiedProgram, packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let code = &verified.program().code;
     let mut bench = bench(verified, &[]);
     for packet in packets {
@@ -58,7 +59,7 @@ fn run(verified: &Verified, packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
 }
 
 /// The instructions of a program for a packet: it is stopped a little later every time.
-fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
+fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
     let stop = |budget| {
         let mut bench = bench(verified, packet);
@@ -72,7 +73,7 @@ fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
 }
 
 /// Checks the facts of instructions on a packet's path, and its cost.
-fn check_path(verified: &Verified, packet: &[u8]) -> Result<(), TestCaseError> {
+fn check_path(verified: &VerifiedProgram, packet: &[u8]) -> Result<(), TestCaseError> {
     let path = path(verified, packet);
     let mut counts = Counts::NONE;
     for (step, &index) in path.iter().enumerate() {
@@ -104,7 +105,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn verify(&self, program: Program) -> Option<Verified> {
+    fn verify(&self, program: Program) -> Option<VerifiedProgram> {
         self.tried.set(self.tried.get() + 1);
         let verified = verify(program).ok()?;
         self.accepted.set(self.accepted.get() + 1);

@@ -1,12 +1,12 @@
 //! A program's code, and its execution on a packet.
 
-use longwire_jit::{Compiled, PreparedProgram, PreparedWithHelpers, compile};
-use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, Verified, interpret};
+use longwire_jit::{CompiledProgram, PreparedProgram, PreparedWithHelpers, compile};
+use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, VerifiedProgram, interpret};
 use std::sync::Arc;
 
 /// How a program is run.
 pub(super) enum Code {
-    Compiled(Box<Compiled>),
+    Compiled(Box<CompiledProgram>),
     /// If there is no compiler; with the number of instructions of the longest path.
     Interpreted(u64),
 }
@@ -19,7 +19,7 @@ pub(super) enum How<'f> {
 
 impl Code {
     /// The code of a program with these maps.
-    pub fn of(verified: &Verified, maps: &Arc<Maps>) -> Self {
+    pub fn of(verified: &VerifiedProgram, maps: &Arc<Maps>) -> Self {
         match compile(verified, Arc::clone(maps)) {
             Ok(compiled) => Self::Compiled(Box::new(compiled)),
             Err(_) => Self::Interpreted(verified.most()[Item::Instruction].into()),
@@ -36,7 +36,7 @@ impl Code {
 
     /// Runs it and returns its return value. Its requests stay in the machine, and are read as they were
     /// written: in pieces.
-    pub fn run(&self, verified: &Verified, machine: &mut Machine<'_>) -> u64 {
+    pub fn run(&self, verified: &VerifiedProgram, machine: &mut Machine<'_>) -> u64 {
         let returned = match self {
             Self::Compiled(compiled) => compiled.run(machine).ok(),
             Self::Interpreted(budget) => {
@@ -51,7 +51,7 @@ impl Code {
 }
 
 /// Whether a program calls one of the `wanted` helpers.
-pub(super) fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
+pub(super) fn calls(verified: &VerifiedProgram, wanted: impl Fn(Helper) -> bool) -> bool {
     let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
     verified.facts().iter().any(|fact| fact.reached && called(fact))
 }

@@ -4,7 +4,7 @@
 use super::code::{Code, calls};
 use longwire_program::{
     Abort, DROP, Demand, ExitKind, Helper, Machine, Maps, PASS, Prices, REDIRECT, Redirect, Rejected,
-    TRANSMIT, Verdict, Verified, verify,
+    TRANSMIT, Verdict, VerifiedProgram, verify,
 };
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ pub(super) struct Exits(Box<[Exit]>);
 /// A program with its kind.
 struct Exit {
     kind: ExitKind,
-    verified: Verified,
+    verified: VerifiedProgram,
     code: Code,
 }
 
 /// A program's verified exit programs, not compiled yet.
-pub(super) struct VerifiedExits(Vec<(ExitKind, Verified)>);
+pub(super) struct VerifiedExits(Vec<(ExitKind, VerifiedProgram)>);
 
 impl VerifiedExits {
     /// Verifies them.
@@ -35,14 +35,17 @@ impl VerifiedExits {
     }
 
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Verified> {
+    pub fn all(&self) -> impl Iterator<Item = &VerifiedProgram> {
         self.0.iter().map(|(_, verified)| verified)
     }
 
     /// Compiles them for the maps of their program.
     pub fn compiled(self, maps: &Arc<Maps>) -> Exits {
-        let one =
-            |(kind, verified): (ExitKind, Verified)| Exit { kind, code: Code::of(&verified, maps), verified };
+        let one = |(kind, verified): (ExitKind, VerifiedProgram)| Exit {
+            kind,
+            code: Code::of(&verified, maps),
+            verified,
+        };
         Exits(self.0.into_iter().map(one).collect())
     }
 }
@@ -54,7 +57,7 @@ impl Exits {
     }
 
     /// All of them, and where they run.
-    pub fn all(&self) -> impl Iterator<Item = (ExitKind, &Verified)> {
+    pub fn all(&self) -> impl Iterator<Item = (ExitKind, &VerifiedProgram)> {
         self.0.iter().map(|exit| (exit.kind, &exit.verified))
     }
 
@@ -65,7 +68,7 @@ impl Exits {
             own.fold(Demand::default(), |most, exit| most.or(Demand::of(&exit.verified, prices)))
         };
         let (processor, port) = (of(ExitKind::Processor), of(ExitKind::Port));
-        let leads_on = |(kind, verified): (_, &Verified)| {
+        let leads_on = |(kind, verified): (_, &VerifiedProgram)| {
             kind == ExitKind::Processor && calls(verified, |helper| helper == Helper::RedirectMap)
         };
         if self.all().any(leads_on) { processor.then(port) } else { processor.or(port) }

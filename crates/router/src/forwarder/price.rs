@@ -1,7 +1,7 @@
 //! Prices of a router's own work per packet, and the budget.
 
 use super::space::Space;
-use longwire_program::{Budget, Demand, Installed, Item, Overdrawn, Prices, Resource, admit};
+use longwire_program::{Budget, BudgetItem, Demand, Item, Overdrawn, Prices, Resource, admit};
 
 /// Budget and prices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,7 +79,7 @@ pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> 
 }
 
 /// Cost of minimal IP, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
-pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
+pub(super) fn minimal_ip(prices: &RouterPrices) -> BudgetItem {
     let mut demand = Demand::default();
     demand
         .with(Resource::Cycles, 32)
@@ -87,7 +87,7 @@ pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
         .with(Resource::Transfers, 6)
         .with(Resource::StateBytes, 24)
         .with(Resource::Time, prices.forward);
-    Installed { name: "minimal IP".into(), demand }
+    BudgetItem { name: "minimal IP".into(), demand }
 }
 
 #[cfg(test)]

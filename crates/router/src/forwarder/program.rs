@@ -15,7 +15,7 @@ use longwire_jit::{PreparedProgram, Shown};
 use longwire_program::map::MapError;
 use longwire_program::{
     Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
-    Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
+    Packet, Program, Register, Rejected, Stack, State, Verdict, VerifiedProgram, verify,
 };
 use longwire_punt::AttachmentId;
 use longwire_units::counted;
@@ -127,7 +127,7 @@ pub struct Forwarder {
     /// The attachment to which all its packets go up, if it does not inspect them: then a packet that the
     /// attachment refuses need not be passed to it.
     pub(super) early: Option<AttachmentId>,
-    verified: Verified,
+    verified: VerifiedProgram,
     code: Code,
     exits: Exits,
     maps: Arc<Maps>,
@@ -186,12 +186,12 @@ impl Forwarder {
         let exits = VerifiedExits::of(std::mem::take(&mut program.exits))?;
         let verified = verify(program)?;
         let all = || exits.all().chain([&verified]);
-        let used = all().map(Verified::state_size).max().unwrap_or(0);
+        let used = all().map(VerifiedProgram::state_size).max().unwrap_or(0);
         let size = installation.state.unwrap_or(used);
         if size < used || size > State::MAX {
             return Err(PrepareError::State { size, used });
         }
-        let links = all().map(Verified::links).max().unwrap_or(0);
+        let links = all().map(VerifiedProgram::links).max().unwrap_or(0);
         if installation.links.len() < links as usize {
             return Err(PrepareError::Links { named: installation.links.len(), used: links });
         }
@@ -245,12 +245,12 @@ impl Forwarder {
     }
 
     /// The program, verified.
-    pub fn verified(&self) -> &Verified {
+    pub fn verified(&self) -> &VerifiedProgram {
         &self.verified
     }
 
     /// The programs that entries of its maps may name, by number from 1, and where they run.
-    pub fn exits(&self) -> impl Iterator<Item = (ExitKind, &Verified)> {
+    pub fn exits(&self) -> impl Iterator<Item = (ExitKind, &VerifiedProgram)> {
         self.exits.all()
     }
 
@@ -473,7 +473,7 @@ impl std::fmt::Debug for Forwarder {
 }
 
 /// Whether it is the program that passes every packet and does nothing else.
-fn says_nothing(verified: &Verified) -> bool {
+fn says_nothing(verified: &VerifiedProgram) -> bool {
     let returns = |source| matches!(source, Operand::Immediate(value) if value as u32 == PASS);
     matches!(
         *verified.program().code.instructions(),

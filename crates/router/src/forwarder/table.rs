@@ -5,7 +5,7 @@ use super::price::{Admission, classifier, minimal_ip};
 use super::program::{Fid, Forwarder, LinkChoice};
 use super::space::Space;
 use crate::next_hop::NextHop;
-use longwire_program::{Demand, Installed, Overdrawn, Resource, admit};
+use longwire_program::{BudgetItem, Demand, Overdrawn, Resource, admit};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -174,10 +174,10 @@ impl Forwarders {
         let prices = &self.admission.prices;
         let installed = |forwarder: &&Arc<Forwarder>| {
             let name = format!("{} (fid {})", forwarder.installation.name, forwarder.fid.0).into();
-            Installed { name, demand: forwarder.demand }
+            BudgetItem { name, demand: forwarder.demand }
         };
-        let per_flow: Vec<Installed> = flows.iter().map(installed).collect();
-        let in_series: Vec<Installed> = general.iter().map(installed).chain([minimal_ip(prices)]).collect();
+        let per_flow: Vec<BudgetItem> = flows.iter().map(installed).collect();
+        let in_series: Vec<BudgetItem> = general.iter().map(installed).chain([minimal_ip(prices)]).collect();
         let need = admit(&self.admission.budget, classifier(prices, &space, writes), &per_flow, &in_series)?;
         let owned = |list: Vec<&Arc<Forwarder>>| list.into_iter().cloned().collect();
         Ok(Arc::new(Self {

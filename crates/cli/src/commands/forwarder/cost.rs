@@ -3,7 +3,7 @@
 use super::program_args::ProgramArgs;
 use crate::{Json, Outcome, outcome};
 use longwire_prices::prices_of;
-use longwire_program::{Resource, Verified, verify};
+use longwire_program::{Resource, VerifiedProgram, verify};
 use longwire_report::shown::{columns, count};
 use longwire_report::{Report, Row};
 use longwire_router::{
@@ -126,7 +126,7 @@ struct Trial {
 }
 
 impl Cost {
-    fn verified(&self) -> &Verified {
+    fn verified(&self) -> &VerifiedProgram {
         self.forwarder.verified()
     }
 
@@ -256,7 +256,7 @@ fn nanoseconds(picoseconds: u64) -> String {
 }
 
 /// Items on the worst-case path, and the cost of each in nanoseconds.
-fn items(verified: &Verified, prices: &RouterPrices) -> Vec<Vec<String>> {
+fn items(verified: &VerifiedProgram, prices: &RouterPrices) -> Vec<Vec<String>> {
     let worst = verified.worst_path(&prices.items);
     let time = nanoseconds;
     let mut lines = vec![["item", "times", "each", "all", ""].map(str::to_owned).to_vec()];

@@ -1,6 +1,6 @@
 //! Runs programs both ways and compares all results.
 
-use longwire_jit::{Arrival, Compiled, Halted, Session, Visit, compile, compile_unverified};
+use longwire_jit::{Arrival, CompiledProgram, Halted, Session, Visit, compile, compile_unverified};
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, Region, RouteAnswer, RouteQuery,
@@ -108,7 +108,7 @@ impl Bench {
     }
 
     /// Runs it again, compiled for these maps.
-    pub fn run(&self, compiled: &Compiled, maps: &Arc<Maps>) -> Left {
+    pub fn run(&self, compiled: &CompiledProgram, maps: &Arc<Maps>) -> Left {
         self.left(maps, |machine| {
             compiled.run(machine).map_err(|halted| match halted {
                 Halted::Stopped(stopped) => stopped,
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// Runs a program without calls on several packets, one by one and in a loop: the results must be equal.
-    fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
+    fn visit(&self, compiled: &CompiledProgram, maps: &Arc<Maps>) {
         let before: Vec<_> = maps.all().iter().map(|map| values(map)).collect();
         let from = |quiet| {
             maps.all().iter().zip(&before).for_each(|(map, bytes)| map.values().write(0, bytes));
@@ -135,7 +135,7 @@ impl Bench {
     }
 
     /// On three packets, in a loop with this quiet value, or one by one. None if the program calls helpers.
-    fn visited(&self, compiled: &Compiled, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
+    fn visited(&self, compiled: &CompiledProgram, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
         let (mut stack, state) = (Stack::trusting(), State::new(STATE));
         let alone = compiled.alone(&state)?;
         let mut pool = Pool::new(1 << 20).unwrap();
