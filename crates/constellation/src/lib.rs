@@ -14,6 +14,7 @@ mod grid;
 mod orbit;
 mod passes;
 mod request;
+mod rows;
 mod schedule;
 mod sky;
 mod text;
@@ -29,6 +30,7 @@ pub use schedule::Schedule;
 pub use sky::Sky;
 pub use walker::{Pattern, Walker};
 
+use longwire_report::Row;
 use longwire_units::Nanos;
 use passes::longest_pass;
 use schedule::schedules;
@@ -55,6 +57,14 @@ pub struct Generated {
     /// For each station, the longest time for which one satellite stays above its minimum elevation, within
     /// the first hour.
     pub longest_passes: Vec<Nanos>,
+}
+
+impl Generated {
+    /// The period of the satellites, the longest pass above each station, and the delays, outages and
+    /// handovers of each path, beside what geometry allows.
+    pub fn rows(&self, request: &Request) -> Vec<Row> {
+        rows::rows(request, self)
+    }
 }
 
 /// Computes schedules, and writes the scenario.

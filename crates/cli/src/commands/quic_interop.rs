@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_import::{InteropNetwork, TcpEnd, quic_interop};
+use longwire_lab::traffic::quic::wait_for_server;
 use longwire_lab::{CommandRole, keep_for};
 use longwire_port::interface::Interface;
 use longwire_run::open_ports::OwnPorts;
@@ -13,9 +14,7 @@ use longwire_run::stack::{Stack, StackPort, Wire, Wires};
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs, UdpSocket};
-use std::time::{Duration, Instant};
+use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs};
 
 /// Stand in for the network simulator of quic-interop-runner
 ///
@@ -159,67 +158,18 @@ fn mac(interface: &str) -> anyhow::Result<[u8; 6]> {
     Ok(Interface::open(interface)?.mac()?)
 }
 
-/// Time between two packets of a wait.
-const AGAIN: Duration = Duration::from_millis(500);
-
 impl WaitArgs {
     fn run(self) -> anyhow::Result<Outcome> {
         let server = &self.server;
         let mut addresses =
             server.to_socket_addrs().with_context(|| format!("{server} can't be found; write HOST:PORT"))?;
         let address = addresses.next().with_context(|| format!("{server} has no address"))?;
-        let own = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(own).context("can't open a UDP socket")?;
-        socket.connect(address).with_context(|| format!("there is no way to {address}"))?;
         ensure!(self.time > Nanos::ZERO, "--for 0s is no time to wait; write --for 10s");
-        let end = Instant::now() + self.time.as_duration();
-        let mut buffer = [0; 2048];
-        while Instant::now() < end {
-            // A refusal (nobody listens yet) is reported by the next call, too; it only means to go on.
-            let _ = socket.send(&unknown_version());
-            let next = (Instant::now() + AGAIN).min(end);
-            while let Some(left) = next.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-            {
-                socket.set_read_timeout(Some(left)).context("can't wait for an answer")?;
-                match socket.recv(&mut buffer) {
-                    Ok(length) if is_negotiation(&buffer[..length]) => {
-                        outcome::note(&format!("{server} answers"));
-                        return Ok(Outcome::Well);
-                    }
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                        std::thread::park_timeout(left);
-                    }
-                    _ => {}
-                }
-            }
+        if wait_for_server(address, self.time.as_duration())? {
+            outcome::note(&format!("{server} answers"));
+            return Ok(Outcome::Well);
         }
         outcome::note(&format!("{server} does not answer within {}", self.time));
         Ok(Outcome::Failed)
-    }
-}
-
-/// A packet with a long header of a version that is reserved for this (RFC 9000, section 15), two empty
-/// connection IDs, and the least length of a first packet (section 14.1).
-fn unknown_version() -> [u8; 1200] {
-    let mut packet = [0; 1200];
-    packet[..7].copy_from_slice(&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 0, 0]);
-    packet
-}
-
-/// Whether it is a Version Negotiation packet (RFC 8999, section 6): a long header with version 0.
-fn is_negotiation(packet: &[u8]) -> bool {
-    matches!(packet, [first, 0, 0, 0, 0, ..] if first & 0x80 != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_version_negotiation_is_an_answer() {
-        let packet = unknown_version();
-        assert!(!is_negotiation(&packet) && packet.len() == 1200);
-        assert!(is_negotiation(&[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]));
-        assert!(!is_negotiation(&[0x40, 0, 0, 0, 0]) && !is_negotiation(&[0x80, 0, 0, 0]));
     }
 }

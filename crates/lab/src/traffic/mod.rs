@@ -2,8 +2,8 @@
 //!
 //! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which
 //! announce a measurement to the server over a TCP connection, send it, and return both sides' results.
-//! [`ping::ping`] needs no server. Every measurement returns a typed result, which converts to rows of a
-//! report.
+//! [`ping::ping`] needs no server, and [`quic::wait_for_server`] one of QUIC. Every measurement returns a
+//! typed result, which converts to rows of a report.
 //!
 //! Arrival times of datagrams and echoes are the kernel's receive timestamps, so that late wake-ups are not
 //! measured as delay. One-way delays are absolute if both sides read the same clock (the same boot of the
@@ -19,6 +19,7 @@ mod control;
 mod goodput;
 mod header;
 pub mod ping;
+pub mod quic;
 mod recording;
 pub mod request;
 mod rows;

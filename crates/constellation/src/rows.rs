@@ -1,0 +1,91 @@
+//! What paths do, as rows of a report: beside what geometry allows.
+
+use crate::{Generated, Medium, Request, Schedule, Shell, Station, period_s};
+use longwire_report::{Row, shown};
+use longwire_units::Nanos;
+
+/// The period, a row for each station, and one for each path.
+pub fn rows(request: &Request, generated: &Generated) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(walker) = request.sky.walker() {
+        let period = period_s(walker.altitude_km);
+        rows.push(
+            Row::new("orbital period", "ns")
+                .measured((period * 1e9).round() as u64)
+                .extra("kind", "period")
+                .note(format!("{:.2} min at {} km", period / 60.0, walker.altitude_km)),
+        );
+    }
+    let stations = request.stations.iter().zip(&generated.longest_passes);
+    rows.extend(stations.map(|(station, pass)| station_row(request, station, *pass)));
+    for (path, schedule) in request.paths.iter().zip(&generated.schedules) {
+        let [one, other] = path.ends.map(|end| &*request.stations[end].name);
+        let name = format!("{one} to {other}");
+        rows.push(match (schedule, path.via) {
+            (Some(schedule), _) => path_row(name, request, schedule),
+            (None, Medium::Ground(delay)) => Row::new(name, "ns").measured(delay.0).extra("kind", "ground"),
+            (None, _) => Row::new(name, "ns").extra("kind", "path"),
+        });
+    }
+    rows
+}
+
+/// The longest pass of a satellite, beside the longest that geometry allows.
+fn station_row(request: &Request, station: &Station, pass: Nanos) -> Row {
+    let row = Row::new(format!("{}, longest pass", station.name), "ns").measured(pass.0);
+    let row = row.extra("kind", "station").extra("minimum_elevation_degrees", station.minimum_elevation);
+    let Some(walker) = request.sky.walker() else { return row };
+    let shell = Shell { altitude_km: walker.altitude_km, inclination_degrees: walker.inclination_degrees };
+    let most = shell.longest_pass_s(station.minimum_elevation);
+    let row = row.extra("most_ns", (most * 1e9) as u64);
+    judged(row, pass.0 as f64 <= most * 1e9).note(format!(
+        "at most {} through the zenith, above {}\u{b0}",
+        shown::time(most * 1e9),
+        station.minimum_elevation
+    ))
+}
+
+fn judged(mut row: Row, pass: bool) -> Row {
+    row.pass = Some(pass);
+    row
+}
+
+/// A path's mean delay while it is up, its range beside that of geometry, its outages and its handovers.
+fn path_row(name: String, request: &Request, schedule: &Schedule) -> Row {
+    let up_ppm = (u128::from(schedule.up.0) * 1_000_000 / u128::from(request.duration.0)) as u64;
+    let row = Row::new(name, "ns")
+        .extra("kind", "path")
+        .extra("up_ppm", up_ppm)
+        .extra("up_ns", schedule.up.0)
+        .extra("satellites", schedule.satellites)
+        .extra("handovers", schedule.handovers.len())
+        .extra("handover_times_ns", schedule.handovers.iter().map(|time| time.0).collect::<Vec<_>>())
+        .extra("epoch_ns", request.epoch.0)
+        .extra("geometry_least_ns", schedule.least.map(|time| time.0))
+        .extra("geometry_most_ns", schedule.most.map(|time| time.0));
+    let Some([least, mean, most]) = schedule.delays_when_up(request.duration) else {
+        return row.note("never up: no satellite is above both ends");
+    };
+    let fits = schedule.least.is_none_or(|bound| bound <= least)
+        && schedule.most.is_none_or(|bound| most <= bound)
+        && schedule.handovers.iter().all(|time| time.0 % request.epoch.0 == 0);
+    let bound = |time: Option<Nanos>| time.map_or("unknown".to_owned(), |time| shown::time(time.0 as f64));
+    let shown_range =
+        |low: Nanos, high: Nanos| format!("{} to {}", shown::time(low.0 as f64), shown::time(high.0 as f64));
+    judged(row.measured(mean.0), fits)
+        .extra("delay_least_ns", least.0)
+        .extra("delay_most_ns", most.0)
+        .note(format!(
+            "one way {}; geometry: {} to {}",
+            shown_range(least, most),
+            bound(schedule.least),
+            bound(schedule.most)
+        ))
+        .note(format!(
+            "up {:.2} % of the time; {} handovers between {} satellites, every {} at most",
+            up_ppm as f64 / 1e4,
+            schedule.handovers.len(),
+            schedule.satellites,
+            request.epoch
+        ))
+}
