@@ -112,7 +112,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
         kept.retain(|name, _| all.contains(name));
         let mut tables = tables;
         tables.insert(asked.table().to_owned(), kept);
-        std::fs::write(root.join(KEPT), text(&tables)).context(KEPT)?;
+        std::fs::write(root.join(KEPT), text(&tables)?).context(KEPT)?;
         return Ok(true);
     }
     if asked.names.is_empty() {
@@ -286,21 +286,18 @@ fn read(path: &Path) -> Result<Tables> {
     Ok(counts.into_iter().map(|(table, rows)| (table, rows.into_iter().map(real).collect())).collect())
 }
 
-fn text(tables: &Tables) -> String {
-    let mut text = format!(
+fn text(tables: &Tables) -> Result<String> {
+    let whole = |(name, count): (&String, &f64)| (name.clone(), *count as u64);
+    let tables = tables.iter().map(|(table, counts)| (table, counts.iter().map(whole).collect()));
+    let tables: BTreeMap<&String, BTreeMap<String, u64>> = tables.collect();
+    Ok(format!(
         "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by \
          `--tests --keep`; without --keep the\n\
          # command fails if one has grown by more than {} %. A change of this file gives its reason in the \
-         commit.\n",
-        MOST_GROWTH * 100.0
-    );
-    for (table, counts) in tables {
-        text += &format!("\n[{table}]\n");
-        for (name, count) in counts {
-            text += &format!("{} = {count}\n", toml::Value::from(name.as_str()));
-        }
-    }
-    text
+         commit.\n\n{}",
+        MOST_GROWTH * 100.0,
+        toml::to_string(&tables)?
+    ))
 }
 
 #[cfg(test)]
@@ -312,7 +309,7 @@ mod tests {
         let counts = |plain| BTreeMap::from([("plain".to_owned(), plain), ("loss (1 %)".to_owned(), 60.0)]);
         let tables = Tables::from([("release".into(), counts(1349.0)), ("tests".into(), counts(5000.0))]);
         let folder = std::env::temp_dir().join(format!("longwire-kept-{}", std::process::id()));
-        std::fs::write(&folder, text(&tables)).unwrap();
+        std::fs::write(&folder, text(&tables).unwrap()).unwrap();
         assert_eq!(read(&folder).unwrap(), tables);
         std::fs::remove_file(&folder).unwrap();
         assert!(read(&folder).unwrap().is_empty());
