@@ -28,8 +28,9 @@ const FLOWS: [&str; 2] = ["heavy", "cheap"];
 /// The loop body of the expensive program, on values only known at run time: each division waits for the
 /// previous one.
 const STEP: &str = "r1 |= r3\nr1 %= r2\n";
-/// Number of iterations: about a tenth of a millisecond.
-const STEPS: usize = 20_000;
+/// Number of iterations, and of rounds of a loop over them: together about a tenth of a millisecond.
+const STEPS: usize = 100;
+const ROUNDS: usize = 200;
 /// Processor demand of the flows, as shares: the expensive one exceeds the processor, the cheap one needs
 /// less than half.
 const DEMAND: [f64; 2] = [2.0, 0.2];
@@ -174,8 +175,9 @@ fn expensive_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
     // The port number is the input of the computation, and the result is stored, so that no compiler removes
     // the work.
     let begin = "r1 = *(u32 *)(r1 + 12)\nr2 = r1\nr2 += 12345\nr3 = r2\nr3 <<= 40\n";
+    let round = format!("round: {}r4 += -1\nif r4 != 0 goto round\n", STEP.repeat(STEPS));
     let end = "r6 = r1\nr1 = 8\ncall 65536\n*(u64 *)(r0 + 0) = r6\nr0 = 2\nexit\n";
-    let code = format!("{begin}{}{end}", STEP.repeat(STEPS));
+    let code = format!("{begin}r4 = {ROUNDS}\n{round}{end}");
     let program = Program::new("expensive", assemble(&code).context("the demo's own program")?, []);
     let sharing = plan.routers.first().and_then(|router| router.sharing.as_ref());
     let key = sharing.and_then(|sharing| sharing.flows.iter().find(|flow| &*flow.name == FLOWS[0]));
@@ -328,6 +330,6 @@ mod tests {
         let planned = expensive_program(&plan).unwrap();
         let prices = &plan.routers[0].admission.prices;
         let prepared = planned.request.prepare(prices, 1).unwrap();
-        assert!(prepared.demand().amount(longwire_program::Resource::Cycles) as usize > 2 * STEPS);
+        assert!(prepared.demand().amount(longwire_program::Resource::Cycles) as usize > 2 * STEPS * ROUNDS);
     }
 }
