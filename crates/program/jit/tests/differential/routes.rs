@@ -4,7 +4,7 @@
 
 use crate::bench::Bench;
 use crate::kernel;
-use longwire_jit::compile;
+use longwire_jit::{compile, compile_unverified};
 use longwire_program::{Hop, Maps, Program, RouteAnswer, RouteQuery, assemble, verify};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -168,12 +168,16 @@ fn questions() -> Vec<Vec<u8>> {
 #[test]
 fn compiled_programs_are_answered_as_interpreted_ones() {
     let mut codes = std::collections::BTreeSet::new();
+    let maps = Arc::new(Maps::new(&[], 2, 1).unwrap());
+    let verified = verify(program()).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let verified = compile(&verified, Arc::clone(&maps)).unwrap();
+    let unverified = compile_unverified(&program(), &[], Arc::clone(&maps)).unwrap();
     for packet in questions() {
         let mut bench = Bench::new(program(), &packet);
         bench.route = route;
         let interpreted = bench.interpreted();
-        assert_eq!(bench.verified().unwrap(), interpreted, "{packet:02x?}");
-        assert_eq!(bench.unverified(&[]), interpreted, "{packet:02x?}");
+        assert_eq!(bench.run(&verified, &maps), interpreted, "{packet:02x?}");
+        assert_eq!(bench.run(&unverified, &maps), interpreted, "{packet:02x?}");
         codes.insert(interpreted.result.unwrap() as i32);
     }
     // All possible answers, and both errors.
