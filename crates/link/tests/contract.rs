@@ -31,7 +31,7 @@ fn values_of(spec: &Spec, param: &Param) -> Vec<String> {
         ParamKind::Time { max, .. } => {
             let mut times = [0, 1, 4_999, 20_000_000, u64::MAX];
             if spec.key == "background" {
-                // With states of a nanosecond, a source draws thousands for each packet: not in every setting.
+                // With states of a nanosecond, a source draws thousands for each packet.
                 times.swap(1, 3);
             }
             times.map(|time| format!("{} ns", time.min(max.0))).into()
