@@ -160,10 +160,13 @@ impl Discipline for Gmr3 {
         super::charge_later(backlog, slot, measured, |weight| scale_of(group_of(weight)));
     }
 
+    /// Lets a flow proceed after a processor has finished one of its packets.
     #[inline]
-    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
-        backlog.line_up(slot);
-        self.wake(backlog, slot);
+    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
+        let flow = backlog.slot(slot).flow;
+        if backlog.flow(flow).turn.parked {
+            self.join(backlog, flow);
+        }
     }
 
     #[inline]
@@ -265,15 +268,6 @@ impl Gmr3 {
             self.busy |= 1 << number;
             (self.groups[number].due, self.groups[number].left) = (self.now, 0);
             self.groups[number].begin_interval(number);
-        }
-    }
-
-    /// Lets a flow proceed after a processor has finished one of its packets.
-    #[inline]
-    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
-        let flow = backlog.slot(slot).flow;
-        if backlog.flow(flow).turn.parked {
-            self.join(backlog, flow);
         }
     }
 

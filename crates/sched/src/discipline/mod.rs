@@ -84,7 +84,12 @@ pub(crate) trait Discipline: Sized {
     #[inline]
     fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
         backlog.line_up(slot);
+        self.wake(backlog, slot);
     }
+
+    /// Lets the flow of a packet proceed if it waits for processors.
+    #[inline]
+    fn wake(&mut self, _: &mut Backlog, _slot: u32) {}
 
     /// Takes the next packet for a port.
     #[inline]

@@ -129,10 +129,13 @@ impl Discipline for Mr3 {
         super::charge_later(backlog, slot, measured, |_| 0);
     }
 
+    /// Lets a flow proceed after a processor has finished one of its packets.
     #[inline]
-    fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
-        backlog.line_up(slot);
-        self.wake(backlog, slot);
+    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
+        let flow = backlog.slot(slot).flow;
+        if backlog.flow(flow).turn.parked {
+            self.join(backlog, flow);
+        }
     }
 
     #[inline]
@@ -160,15 +163,6 @@ impl Mr3 {
         let weight = place.weight.into();
         place.turn.begin_anew(time, weight, 0);
         self.ring.push(backlog, flow);
-    }
-
-    /// Lets a flow proceed after a processor has finished one of its packets.
-    #[inline]
-    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
-        let flow = backlog.slot(slot).flow;
-        if backlog.flow(flow).turn.parked {
-            self.join(backlog, flow);
-        }
     }
 
     /// Records an excess per weight, rounded up, so that no next balance is negative.
