@@ -103,7 +103,7 @@ impl Capture {
         let mut shortest_cut: Option<usize> = None;
         let (mut is_ethernet, mut is_long, mut resolution) = (true, false, Nanos(1));
         let read = read_frames(source, &mut |frame| {
-            is_ethernet = frame.is_ethernet;
+            is_ethernet = frame.is_ethernet();
             resolution = resolution.max(frame.unit);
             is_long = records.len() == MOST_PACKETS;
             if !is_ethernet || is_long {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(capture.records.len(), 1);
         let says = |file: &[u8]| Capture::read(file, ALL).unwrap_err().to_string();
         assert!(says(&file[..30]).contains("damaged after 0"), "{}", says(&file[..30]));
-        assert!(says(&file[..2]).starts_with("it is too short"));
+        assert!(says(&file[..2]).starts_with("it is no capture: it is too short"));
         assert!(says(&[7; 100]).starts_with("it is no capture"));
         assert!(says(&pcap(1, &[])).starts_with("there is no IP packet"));
         assert!(says(&pcap(113, &[(5, 60, &a)])).contains("not Ethernet"));

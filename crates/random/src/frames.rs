@@ -1,11 +1,19 @@
-//! The frames of a capture, read from any source of bytes.
+//! The frames of captures, read from any source of bytes.
 
 use crate::pcapng::Nanoseconds;
 use longwire_units::Nanos;
-use pcap_file::DataLink;
 use pcap_file::pcap::{PcapReader, PcapTsResolution};
-use pcap_file::pcapng::{Block, PcapNgReader};
-use std::io::Read;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::{
+    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, RawBlock, SIMPLE_PACKET_BLOCK,
+};
+use pcap_file::pcapng::{PcapNgReader, PcapNgState};
+use pcap_file::{DataLink, Endianness};
+use std::error::Error;
+use std::fmt;
+use std::io::{Chain, Cursor, ErrorKind, Read};
 use thiserror::Error;
 
 /// Bytes read at a time; no block of a pcapng file may be longer.
@@ -22,19 +30,53 @@ pub struct CapturedFrame<'a> {
     pub original: u32,
     /// The captured part.
     pub bytes: &'a [u8],
+    /// What frames of its interface are.
+    pub link_type: DataLink,
+}
+
+impl CapturedFrame<'_> {
     /// Whether it was captured on an interface with Ethernet frames.
-    pub is_ethernet: bool,
+    pub fn is_ethernet(&self) -> bool {
+        self.link_type == DataLink::ETHERNET
+    }
+}
+
+/// One interface of a pcapng file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Select {
+    /// By its name (`if_name`).
+    Name(String),
+    /// By its index in its section, from 0.
+    Index(u32),
+}
+
+impl Select {
+    fn takes(&self, interfaces: &[Interface], index: usize) -> bool {
+        match self {
+            Self::Name(wanted) => name(interfaces, index) == wanted,
+            Self::Index(wanted) => index == *wanted as usize,
+        }
+    }
+}
+
+impl fmt::Display for Select {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "\"{name}\""),
+            Self::Index(index) => write!(f, "number {index}"),
+        }
+    }
 }
 
 /// Why a capture can't be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FramesError {
-    /// There are not even the four bytes that say what it is.
-    #[error("it is too short for a capture")]
-    Short,
-    /// It is not a capture.
+    /// It is not a capture; with what it may be instead.
+    #[error("it is no capture{0}")]
+    NoCapture(&'static str),
+    /// It begins like a capture, and its header is wrong.
     #[error("it is no capture ({0})")]
-    Other(String),
+    Header(String),
     /// Its packets have no times.
     #[error("its packets have no times (simple packet blocks)")]
     Timeless,
@@ -56,78 +98,238 @@ pub enum FramesError {
 /// # Errors
 /// It has another format, is damaged, or `each` refuses a frame. What was passed before is good.
 pub fn read_frames(
-    mut source: impl Read,
-    each: &mut dyn FnMut(CapturedFrame<'_>) -> Result<(), String>,
-) -> Result<(), FramesError> {
-    let mut magic = [0; 4];
-    source.read_exact(&mut magic).map_err(|_| FramesError::Short)?;
-    let whole = magic.as_slice().chain(source);
-    match magic {
-        [0x0a, 0x0d, 0x0d, 0x0a] => read_ng(whole, each),
-        _ => read_pcap(whole, each),
-    }
-}
-
-fn read_pcap(
     source: impl Read,
     each: &mut dyn FnMut(CapturedFrame<'_>) -> Result<(), String>,
 ) -> Result<(), FramesError> {
-    let mut reader = PcapReader::with_capacity(source, BUFFER).map_err(|error| other(&error))?;
+    let refused = FrameReader::new(source, None)?.find(|frame| each(frame).err())?;
+    refused.map_or(Ok(()), |why| Err(FramesError::Refused(why)))
+}
+
+type Interface = InterfaceDescriptionBlock<'static>;
+/// The first bytes, which say what it is, and the others.
+type Whole<R> = Chain<Cursor<[u8; 4]>, R>;
+
+enum Format<R: Read> {
+    Pcap(PcapReader<Whole<R>>),
+    Ng(PcapNgReader<Nanoseconds<Whole<R>>>),
+}
+
+/// A pcap or pcapng file, read frame by frame.
+pub struct FrameReader<R: Read> {
+    format: Format<R>,
+    select: Option<Select>,
+    is_selected: bool,
+    good: u64,
+}
+
+impl<R: Read> FrameReader<R> {
+    /// Reads the beginning of a file, for the frames of one interface or of all.
+    ///
+    /// # Errors
+    /// It is no capture.
+    pub fn new(mut source: R, select: Option<Select>) -> Result<Self, FramesError> {
+        let mut magic = [0; 4];
+        source.read_exact(&mut magic).map_err(|_| FramesError::NoCapture(": it is too short"))?;
+        let whole = Cursor::new(magic).chain(source);
+        let header = |error: &dyn Error| FramesError::Header(with_causes(error));
+        let format = match magic {
+            [0x0a, 0x0d, 0x0d, 0x0a] => PcapNgReader::with_capacity(Nanoseconds::new(whole), BUFFER)
+                .map(Format::Ng)
+                .map_err(|error| header(&error))?,
+            [0xa1, 0xb2, 0xc3, 0xd4]
+            | [0xd4, 0xc3, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0x3c, 0x4d]
+            | [0x4d, 0x3c, 0xb2, 0xa1] => {
+                PcapReader::with_capacity(whole, BUFFER).map(Format::Pcap).map_err(|error| header(&error))?
+            }
+            [0x1f, 0x8b, ..] => {
+                return Err(FramesError::NoCapture(": it is compressed; unpack it with gunzip"));
+            }
+            [0x28, 0xb5, 0x2f, 0xfd] => {
+                return Err(FramesError::NoCapture(": it is compressed; unpack it with unzstd"));
+            }
+            _ => return Err(FramesError::NoCapture("")),
+        };
+        // A pcap file has one interface, which has no name.
+        let is_selected = matches!((&format, &select), (Format::Pcap(_), None | Some(Select::Index(0))));
+        Ok(Self { format, select, is_selected, good: 0 })
+    }
+
+    /// Passes the frames of the selected interface to `take`, in the file's order, until it returns
+    /// something. None at the end of the file.
+    ///
+    /// # Errors
+    /// The file is damaged, or its packets have no times. What was passed before is good.
+    pub fn find<T>(
+        &mut self,
+        take: impl FnMut(CapturedFrame<'_>) -> Option<T>,
+    ) -> Result<Option<T>, FramesError> {
+        let Self { format, select, is_selected, good } = self;
+        match format {
+            Format::Pcap(_) if !*is_selected => Ok(None),
+            Format::Pcap(reader) => find_pcap(reader, good, take),
+            Format::Ng(reader) => find_ng(reader, (select.as_ref(), is_selected), good, take),
+        }
+    }
+
+    /// Whether the selected interface has been seen, or any if all are.
+    pub fn has_selected(&self) -> bool {
+        self.is_selected
+    }
+
+    /// The interface that was selected.
+    pub fn selected(&self) -> Option<&Select> {
+        self.select.as_ref()
+    }
+
+    /// The link type of a pcap file, which is that of all its frames.
+    pub fn link_type(&self) -> Option<DataLink> {
+        match &self.format {
+            Format::Pcap(reader) => Some(reader.header().datalink),
+            Format::Ng(_) => None,
+        }
+    }
+
+    /// The names of the interfaces described so far in this section, in order; unnamed ones are empty.
+    pub fn interfaces(&self) -> Vec<&str> {
+        match &self.format {
+            Format::Pcap(_) => vec![""],
+            Format::Ng(reader) => {
+                (0..reader.interfaces().len()).map(|index| name(reader.interfaces(), index)).collect()
+            }
+        }
+    }
+}
+
+fn name(interfaces: &[Interface], index: usize) -> &str {
+    let options = interfaces.get(index).map_or(&[][..], |interface| &interface.options);
+    let name = options.iter().find_map(|option| match option {
+        InterfaceDescriptionOption::IfName(name) => Some(name.as_ref()),
+        _ => None,
+    });
+    name.unwrap_or_default()
+}
+
+/// Reads raw records, because the file's own limit (snaplen) is often wrong.
+fn find_pcap<T>(
+    reader: &mut PcapReader<impl Read>,
+    good: &mut u64,
+    mut take: impl FnMut(CapturedFrame<'_>) -> Option<T>,
+) -> Result<Option<T>, FramesError> {
     let unit = match reader.header().ts_resolution {
         PcapTsResolution::MicroSecond => Nanos(1000),
         PcapTsResolution::NanoSecond => Nanos(1),
     };
-    let is_ethernet = reader.header().datalink == DataLink::ETHERNET;
-    let mut good = 0;
+    let link_type = reader.header().datalink;
     while let Some(packet) = reader.next_raw_packet() {
-        let packet = packet.map_err(|error| damaged(good, &error))?;
-        let time = Nanos(u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_frac) * unit.0);
-        let original = packet.orig_len.max(packet.incl_len);
-        let frame = CapturedFrame { time, unit, original, bytes: &packet.data, is_ethernet };
-        each(frame).map_err(FramesError::Refused)?;
-        good += 1;
+        let packet = packet.map_err(|error| damaged(*good, with_causes(&error)))?;
+        let fraction = u64::from(packet.ts_frac) * unit.0;
+        if fraction >= 1_000_000_000 {
+            let what = format!("a time stamp has {} in its place for fractions", packet.ts_frac);
+            return Err(damaged(*good, what));
+        }
+        let time = Nanos(u64::from(packet.ts_sec) * 1_000_000_000 + fraction);
+        let original = original(packet.orig_len, &packet.data);
+        *good += 1;
+        if let Some(found) = take(CapturedFrame { time, unit, original, bytes: &packet.data, link_type }) {
+            return Ok(Some(found));
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
-fn read_ng(
-    source: impl Read,
-    each: &mut dyn FnMut(CapturedFrame<'_>) -> Result<(), String>,
-) -> Result<(), FramesError> {
-    let mut reader =
-        PcapNgReader::with_capacity(Nanoseconds::new(source), BUFFER).map_err(|error| other(&error))?;
-    let mut good = 0;
-    while let Some(block) = reader.next_block() {
-        let (block, state) = block.map_err(|error| damaged(good, &error))?;
-        let (interface, time, original, bytes) = match &block {
-            Block::EnhancedPacket(packet) => {
-                (packet.interface_id, packet.timestamp, packet.original_len, &packet.data)
+fn find_ng<T>(
+    reader: &mut PcapNgReader<impl Read>,
+    (select, is_selected): (Option<&Select>, &mut bool),
+    good: &mut u64,
+    mut take: impl FnMut(CapturedFrame<'_>) -> Option<T>,
+) -> Result<Option<T>, FramesError> {
+    while let Some(next) = reader.next_raw_block() {
+        let (block, state) = next.map_err(|error| damaged(*good, with_causes(&error)))?;
+        let takes = |index| select.is_none_or(|select| select.takes(state.interfaces(), index));
+        match block.type_ {
+            INTERFACE_DESCRIPTION_BLOCK => *is_selected |= takes(state.interfaces().len().saturating_sub(1)),
+            ENHANCED_PACKET_BLOCK | PACKET_BLOCK => {
+                let packet = NgPacket::read(&block, state).map_err(|what| damaged(*good, what))?;
+                if takes(packet.interface) {
+                    *good += 1;
+                    if let Some(found) = take(packet.frame(&state.interfaces()[packet.interface])) {
+                        return Ok(Some(found));
+                    }
+                }
             }
-            Block::Packet(packet) => {
-                (u32::from(packet.interface_id), packet.timestamp, packet.original_len, &packet.data)
+            SIMPLE_PACKET_BLOCK if takes(0) => return Err(FramesError::Timeless),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// The fields of an enhanced (or obsolete) packet block. Parsed here, because the library allocates for
+/// options.
+struct NgPacket<'a> {
+    interface: usize,
+    time: Nanos,
+    original: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> NgPacket<'a> {
+    fn read(block: &'a RawBlock<'_>, state: &PcapNgState) -> Result<Self, String> {
+        let (header, rest) = block.body.split_at_checked(20).ok_or("a packet block is too short")?;
+        let word = |index: usize| {
+            let bytes = header[index * 4..].first_chunk().copied().unwrap_or_default();
+            match state.endianness() {
+                Endianness::Big => u32::from_be_bytes(bytes),
+                Endianness::Little => u32::from_le_bytes(bytes),
             }
-            Block::SimplePacket(_) => return Err(FramesError::Timeless),
-            _ => continue,
         };
-        let interface = state.interfaces().get(interface as usize);
-        let is_ethernet = interface.is_some_and(|interface| interface.linktype == DataLink::ETHERNET);
-        let unit =
-            interface.map_or(Nanos(1), |interface| interface.ts_resolution().decode_timestamp(1).into());
-        let original = original.max(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-        let frame =
-            CapturedFrame { time: time.into(), unit: unit.max(Nanos(1)), original, bytes, is_ethernet };
-        each(frame).map_err(FramesError::Refused)?;
-        good += 1;
+        let interface = match (block.type_, state.endianness()) {
+            (PACKET_BLOCK, Endianness::Big) => u32::from(u16::from_be_bytes([header[0], header[1]])),
+            (PACKET_BLOCK, Endianness::Little) => u32::from(u16::from_le_bytes([header[0], header[1]])),
+            _ => word(0),
+        };
+        let time =
+            state.decode_timestamp(interface, word(1), word(2)).map_err(|error| with_causes(&error))?;
+        let time =
+            u64::try_from(time.as_nanos()).map_err(|_| "a time stamp is after the year 2500".to_owned())?;
+        let captured = word(3) as usize;
+        let bytes = rest
+            .get(..captured)
+            .ok_or_else(|| format!("a packet block says {captured} bytes and has {}", rest.len()))?;
+        Ok(Self { interface: interface as usize, time: Nanos(time), original: word(4), bytes })
     }
-    Ok(())
+
+    fn frame(&self, interface: &Interface) -> CapturedFrame<'a> {
+        let unit = Nanos::from(interface.ts_resolution().decode_timestamp(1)).max(Nanos(1));
+        let original = original(self.original, self.bytes);
+        CapturedFrame { time: self.time, unit, original, bytes: self.bytes, link_type: interface.linktype }
+    }
 }
 
-fn other(error: &dyn std::error::Error) -> FramesError {
-    FramesError::Other(error.to_string())
+/// The original length is at least the captured one; some writers leave it 0.
+fn original(written: u32, captured: &[u8]) -> u32 {
+    written.max(u32::try_from(captured.len()).unwrap_or(u32::MAX))
 }
 
-fn damaged(good: u64, error: &dyn std::error::Error) -> FramesError {
-    FramesError::Damaged { good, what: error.to_string() }
+fn damaged(good: u64, what: String) -> FramesError {
+    FramesError::Damaged { good, what }
+}
+
+/// An error of a capture file with all its causes, in one line.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == ErrorKind::UnexpectedEof
+        {
+            return "it is cut short, or a length in it is wrong".into();
+        }
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 #[cfg(test)]
@@ -172,8 +374,9 @@ mod tests {
         let (list, result) = read(&file);
         assert_eq!(list.len(), 1);
         assert!(matches!(result, Err(FramesError::Damaged { good: 1, .. })), "{result:?}");
-        assert_eq!(read(&[1, 2]).1, Err(FramesError::Short));
-        assert!(matches!(read(&[7; 40]).1, Err(FramesError::Other(_))));
+        assert_eq!(read(&[1, 2]).1, Err(FramesError::NoCapture(": it is too short")));
+        assert_eq!(read(&[7; 40]).1, Err(FramesError::NoCapture("")));
+        assert!(matches!(read(&whole[..20]).1, Err(FramesError::Header(_))));
         let refused = read_frames(&whole[..], &mut |_| Err("enough".into()));
         assert_eq!(refused, Err(FramesError::Refused("enough".into())));
     }

@@ -3,6 +3,6 @@
 
 pub mod frames;
 pub mod math;
-pub mod pcapng;
+mod pcapng;
 pub mod process;
 pub mod quantile;

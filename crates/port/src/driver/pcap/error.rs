@@ -1,7 +1,6 @@
 //! Errors of capture files.
 
-use std::fmt::Write;
-use std::io;
+use longwire_random::frames::with_causes;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -61,22 +60,6 @@ pub enum PcapError {
 impl PcapError {
     /// The error of a file that can't be made or written.
     pub(super) fn of(path: &Path, error: &dyn std::error::Error) -> Self {
-        Self::File { path: path.into(), what: in_full(error) }
+        Self::File { path: path.into(), what: with_causes(error) }
     }
-}
-
-/// An error with all its causes, in one line.
-pub(super) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(io) = error.downcast_ref::<io::Error>()
-            && io.kind() == io::ErrorKind::UnexpectedEof
-        {
-            return "it is cut short, or a length in it is wrong".into();
-        }
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -1,34 +1,16 @@
 //! Reads captures, one frame ahead.
 
-use super::error::{PcapError, in_full};
+use super::error::PcapError;
 use longwire_packet::MAX_FRAME;
-use longwire_random::pcapng::Nanoseconds;
+use longwire_random::frames::{CapturedFrame, FrameReader, FramesError, Select};
 use longwire_units::Nanos;
 use longwire_wire::l3_offset;
-use pcap_file::pcap::{PcapReader, PcapTsResolution};
-use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
-use pcap_file::pcapng::blocks::{
-    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, RawBlock, SIMPLE_PACKET_BLOCK,
-};
-use pcap_file::pcapng::{PcapNgReader, PcapNgState};
-use pcap_file::{DataLink, Endianness};
+use pcap_file::DataLink;
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at a time, and the longest block of a pcapng file.
-const BUFFER: usize = 1 << 20;
 /// Shortest valid frame: an Ethernet header.
 const MIN_FRAME: usize = 14;
-
-/// One interface of a pcapng file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Select {
-    /// By its name (`if_name`).
-    Name(String),
-    /// By its index in its section, from 0.
-    Index(u32),
-}
 
 /// Statistics and anomalies of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,33 +37,29 @@ impl InputReport {
     }
 }
 
-enum Reader {
-    Pcap(PcapReader<File>),
-    Ng(PcapNgReader<Nanoseconds<File>>),
-}
-
 /// A frame in the file: its absolute time and original length; the bytes are in `Input::bytes`.
 struct FileFrame {
     time: Nanos,
     original: u32,
     /// Number of bytes in the file, if they fit in the buffer.
     len: Option<usize>,
+    /// What it is, if it is no Ethernet frame.
+    other: Option<String>,
 }
 
-/// Why there is no next frame.
-enum End {
-    File,
-    Damage(String),
-    LinkType(String),
+impl FileFrame {
+    fn copy(frame: &CapturedFrame<'_>, bytes: &mut [u8]) -> Self {
+        let place = bytes.get_mut(..frame.bytes.len());
+        let len = place.map(|place| place.copy_from_slice(frame.bytes)).map(|()| frame.bytes.len());
+        let other = (!frame.is_ethernet()).then(|| format!("{:?}", frame.link_type));
+        Self { time: frame.time, original: frame.original, len, other }
+    }
 }
 
 /// A capture being read.
 pub(super) struct Input {
     path: PathBuf,
-    reader: Reader,
-    select: Option<Select>,
-    /// Whether an interface that was selected has been seen.
-    selected: bool,
+    reader: FrameReader<File>,
     epoch: Nanos,
     mtu: Option<u32>,
     bytes: Box<[u8]>,
@@ -107,42 +85,20 @@ pub fn first_stamp(path: &Path, select: Option<Select>) -> Result<Option<Nanos>,
 /// # Errors
 /// The file can't be opened or is not a capture.
 pub fn interfaces(path: &Path) -> Result<Vec<String>, PcapError> {
-    let mut reader = match Reader::open(path)? {
-        Reader::Pcap(_) => return Ok(vec![String::new()]),
-        Reader::Ng(reader) => reader,
-    };
-    while let Some(Ok((block, _))) = reader.next_raw_block() {
-        if matches!(block.type_, ENHANCED_PACKET_BLOCK | PACKET_BLOCK | SIMPLE_PACKET_BLOCK) {
-            break;
-        }
-    }
-    Ok((0..reader.interfaces().len()).map(|index| name(reader.interfaces(), index).into()).collect())
+    let mut reader = open(path, None)?;
+    // A first frame that is damaged is no less the first one.
+    let _ = reader.find(|_| Some(()));
+    Ok(reader.interfaces().into_iter().map(str::to_owned).collect())
 }
 
-impl Reader {
-    fn open(path: &Path) -> Result<Self, PcapError> {
-        let system = |error: std::io::Error| PcapError::File { path: path.into(), what: error.to_string() };
-        let mut file = File::open(path).map_err(system)?;
-        let mut magic = [0; 4];
-        let no_capture = |hint| PcapError::NoCapture { path: path.into(), hint };
-        file.read_exact(&mut magic).map_err(|_| no_capture(": it is too short"))?;
-        file.rewind().map_err(system)?;
-        let header = |error: &dyn std::error::Error| PcapError::of(path, error);
-        match magic {
-            [0x0a, 0x0d, 0x0d, 0x0a] => PcapNgReader::with_capacity(Nanoseconds::new(file), BUFFER)
-                .map(Self::Ng)
-                .map_err(|error| header(&error)),
-            [0xa1, 0xb2, 0xc3, 0xd4]
-            | [0xd4, 0xc3, 0xb2, 0xa1]
-            | [0xa1, 0xb2, 0x3c, 0x4d]
-            | [0x4d, 0x3c, 0xb2, 0xa1] => {
-                PcapReader::with_capacity(file, BUFFER).map(Self::Pcap).map_err(|error| header(&error))
-            }
-            [0x1f, 0x8b, ..] => Err(no_capture(": it is compressed; unpack it with gunzip")),
-            [0x28, 0xb5, 0x2f, 0xfd] => Err(no_capture(": it is compressed; unpack it with unzstd")),
-            _ => Err(no_capture("")),
-        }
-    }
+fn open(path: &Path, select: Option<Select>) -> Result<FrameReader<File>, PcapError> {
+    let file = |what: String| PcapError::File { path: path.into(), what };
+    let opened = File::open(path).map_err(|error| file(error.to_string()))?;
+    FrameReader::new(opened, select).map_err(|error| match error {
+        FramesError::NoCapture(hint) => PcapError::NoCapture { path: path.into(), hint },
+        FramesError::Header(what) => file(what),
+        other => file(other.to_string()),
+    })
 }
 
 impl Input {
@@ -153,12 +109,9 @@ impl Input {
         epoch: Nanos,
         mtu: Option<u32>,
     ) -> Result<Self, PcapError> {
-        let reader = Reader::open(path)?;
         let mut input = Self {
             path: path.into(),
-            reader,
-            select,
-            selected: false,
+            reader: open(path, select)?,
             epoch,
             mtu,
             bytes: vec![0; MAX_FRAME].into(),
@@ -201,17 +154,18 @@ impl Input {
         self.ahead = None;
         while self.ahead.is_none() && self.damage.is_none() {
             match self.find() {
-                Ok(found) => self.accept(&found),
-                Err(End::File) => break,
-                Err(End::Damage(what)) => {
-                    self.damage = Some(PcapError::Damaged {
-                        path: self.path.clone(),
-                        frames: self.report.frames,
-                        what,
-                    });
-                }
-                Err(End::LinkType(link_type)) => {
+                Ok(Some(FileFrame { other: Some(link_type), .. })) => {
                     self.damage = Some(PcapError::LinkType { path: self.path.clone(), link_type });
+                }
+                Ok(Some(found)) => self.accept(&found),
+                Ok(None) => break,
+                Err(error) => {
+                    let what = match error {
+                        FramesError::Damaged { what, .. } => what,
+                        other => other.to_string(),
+                    };
+                    let (path, frames) = (self.path.clone(), self.report.frames);
+                    self.damage = Some(PcapError::Damaged { path, frames, what });
                 }
             }
         }
@@ -243,172 +197,30 @@ impl Input {
         self.report.largest_oversize = self.report.largest_oversize.max(original);
     }
 
-    fn find(&mut self) -> Result<FileFrame, End> {
-        match &mut self.reader {
-            Reader::Pcap(reader) => find_pcap(reader, &mut self.bytes),
-            Reader::Ng(reader) => find_ng(reader, self.select.as_ref(), &mut self.selected, &mut self.bytes),
-        }
+    fn find(&mut self) -> Result<Option<FileFrame>, FramesError> {
+        let bytes = &mut self.bytes;
+        self.reader.find(|frame| Some(FileFrame::copy(&frame, bytes)))
     }
 
     /// Checks the header of a pcap file.
     fn check_pcap(&self) -> Result<(), PcapError> {
-        let Reader::Pcap(reader) = &self.reader else { return Ok(()) };
-        let link_type = reader.header().datalink;
+        let Some(link_type) = self.reader.link_type() else { return Ok(()) };
         if link_type != DataLink::ETHERNET {
             return Err(PcapError::LinkType { path: self.path.clone(), link_type: format!("{link_type:?}") });
         }
-        match &self.select {
-            None | Some(Select::Index(0)) => Ok(()),
-            Some(select) => Err(PcapError::NoInterface {
-                path: self.path.clone(),
-                wanted: select.to_string(),
-                known: "one without a name, as every pcap file".into(),
-            }),
-        }
+        self.check_selected()
     }
 
     fn check_selected(&self) -> Result<(), PcapError> {
-        match (&self.reader, &self.select) {
-            (Reader::Ng(reader), Some(select)) if !self.selected => {
-                let names = (0..reader.interfaces().len()).map(|index| name(reader.interfaces(), index));
-                let known = names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-                Err(PcapError::NoInterface {
-                    path: self.path.clone(),
-                    wanted: select.to_string(),
-                    known: if known.is_empty() { "none".into() } else { known },
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl std::fmt::Display for Select {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Name(name) => write!(f, "\"{name}\""),
-            Self::Index(index) => write!(f, "number {index}"),
-        }
-    }
-}
-
-impl Select {
-    fn takes(&self, interfaces: &[Description], index: usize) -> bool {
-        match self {
-            Self::Name(wanted) => name(interfaces, index) == wanted,
-            Self::Index(wanted) => index == *wanted as usize,
-        }
-    }
-}
-
-type Description = pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock<'static>;
-
-fn name(interfaces: &[Description], index: usize) -> &str {
-    let options = interfaces.get(index).map_or(&[][..], |interface| &interface.options);
-    let name = options.iter().find_map(|option| match option {
-        InterfaceDescriptionOption::IfName(name) => Some(name.as_ref()),
-        _ => None,
-    });
-    name.unwrap_or_default()
-}
-
-/// The next frame of a pcap file. Reads raw records, because the file's own limit (snaplen) is often wrong.
-fn find_pcap(reader: &mut PcapReader<File>, bytes: &mut [u8]) -> Result<FileFrame, End> {
-    let nanos = match reader.header().ts_resolution {
-        PcapTsResolution::MicroSecond => 1000,
-        PcapTsResolution::NanoSecond => 1,
-    };
-    let packet = match reader.next_raw_packet() {
-        None => return Err(End::File),
-        Some(Err(error)) => return Err(damage(&error)),
-        Some(Ok(packet)) => packet,
-    };
-    let fraction = u64::from(packet.ts_frac) * nanos;
-    if fraction >= 1_000_000_000 {
-        return Err(End::Damage(format!("a time stamp has {} in its place for fractions", packet.ts_frac)));
-    }
-    let time = Nanos(u64::from(packet.ts_sec) * 1_000_000_000 + fraction);
-    Ok(found(time, packet.orig_len, &packet.data, bytes))
-}
-
-/// The next frame of the selected interface of a pcapng file.
-fn find_ng(
-    reader: &mut PcapNgReader<Nanoseconds<File>>,
-    select: Option<&Select>,
-    selected: &mut bool,
-    bytes: &mut [u8],
-) -> Result<FileFrame, End> {
-    loop {
-        let (block, state) = match reader.next_raw_block() {
-            None => return Err(End::File),
-            Some(Err(error)) => return Err(damage(&error)),
-            Some(Ok(next)) => next,
+        let Some(select) = self.reader.selected().filter(|_| !self.reader.has_selected()) else {
+            return Ok(());
         };
-        let takes = |index| select.is_none_or(|select| select.takes(state.interfaces(), index));
-        match block.type_ {
-            INTERFACE_DESCRIPTION_BLOCK => *selected |= takes(state.interfaces().len().saturating_sub(1)),
-            ENHANCED_PACKET_BLOCK | PACKET_BLOCK => {
-                let packet = NgPacket::read(&block, state)?;
-                if takes(packet.interface as usize) {
-                    let link_type = state.interfaces()[packet.interface as usize].linktype;
-                    if link_type != DataLink::ETHERNET {
-                        return Err(End::LinkType(format!("{link_type:?}")));
-                    }
-                    return Ok(found(packet.time, packet.original, packet.data, bytes));
-                }
-            }
-            SIMPLE_PACKET_BLOCK if takes(0) => {
-                return Err(End::Damage("a simple packet block has no time stamp".into()));
-            }
-            _ => {}
-        }
+        let names = self.reader.interfaces();
+        let known = match names.len() {
+            _ if self.reader.link_type().is_some() => "one without a name, as every pcap file".into(),
+            0 => "none".into(),
+            _ => names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "),
+        };
+        Err(PcapError::NoInterface { path: self.path.clone(), wanted: select.to_string(), known })
     }
-}
-
-/// The fields of an enhanced (or obsolete) packet block. Parsed here, because the library allocates for
-/// options.
-struct NgPacket<'a> {
-    interface: u32,
-    time: Nanos,
-    original: u32,
-    data: &'a [u8],
-}
-
-impl<'a> NgPacket<'a> {
-    fn read(block: &'a RawBlock<'_>, state: &PcapNgState) -> Result<Self, End> {
-        let Some((header, rest)) = block.body.split_at_checked(20) else {
-            return Err(End::Damage("a packet block is too short".into()));
-        };
-        let word = |index: usize| {
-            let bytes = header[index * 4..].first_chunk().copied().unwrap_or_default();
-            match state.endianness() {
-                Endianness::Big => u32::from_be_bytes(bytes),
-                Endianness::Little => u32::from_le_bytes(bytes),
-            }
-        };
-        let interface = match (block.type_, state.endianness()) {
-            (PACKET_BLOCK, Endianness::Big) => u32::from(u16::from_be_bytes([header[0], header[1]])),
-            (PACKET_BLOCK, Endianness::Little) => u32::from(u16::from_le_bytes([header[0], header[1]])),
-            _ => word(0),
-        };
-        let time = state.decode_timestamp(interface, word(1), word(2)).map_err(|error| damage(&error))?;
-        let time = u64::try_from(time.as_nanos())
-            .map_err(|_| End::Damage("a time stamp is after the year 2500".into()))?;
-        let captured = word(3) as usize;
-        let Some(data) = rest.get(..captured) else {
-            return Err(End::Damage(format!("a packet block says {captured} bytes and has {}", rest.len())));
-        };
-        Ok(Self { interface, time: Nanos(time), original: word(4), data })
-    }
-}
-
-fn found(time: Nanos, original: u32, data: &[u8], bytes: &mut [u8]) -> FileFrame {
-    let place = bytes.get_mut(..data.len());
-    let len = place.map(|place| place.copy_from_slice(data)).map(|()| data.len());
-    // The original length is at least the captured one; some writers leave it 0.
-    FileFrame { time, original: original.max(data.len() as u32), len }
-}
-
-fn damage(error: &dyn std::error::Error) -> End {
-    End::Damage(in_full(error))
 }

@@ -10,7 +10,8 @@ mod output;
 mod recorder;
 
 pub use error::PcapError;
-pub use input::{InputReport, Select, first_stamp, interfaces};
+pub use input::{InputReport, first_stamp, interfaces};
+pub use longwire_random::frames::Select;
 pub use recorder::Recorder;
 
 use super::wire_frames::each_frame;
