@@ -37,7 +37,8 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
         ("memory-transmit", 5_000),
         ("packet", 30_000),
         ("link-rate", 40_000),
-        ("block-queue-red", 9_860),
+        ("block-queue-red-8", 9_860),
+        ("block-queue-red-512", 59_860),
         ("late-sleep-then-spin-p50", 1_500_000),
         ("late-sleep-then-spin-p99", 9_000_000),
     ];
@@ -59,6 +60,12 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
         let capacity = predicted(&text, &given);
         assert_eq!((capacity.workers[0].packet_picoseconds, capacity.assumed.len()), (110_000, assumed));
     }
+    // Of 64 links, halfway from 8 to 512, it takes 25 ns more.
+    let many = format!(
+        "[[link]]\nname = \"l{{n}}\"\ncount = 64\nfrom = \"a\"\nto = \"b\"\n{THOUSAND}queue = {{ kind = \"red\" \
+         }}\nmatch = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"11.0.0.1\" }}]\n"
+    );
+    assert_eq!(predicted(&(ports(&["a", "b"]) + &many), &given).workers[0].packet_picoseconds, 135_000);
 }
 
 /// 1000 packets a second for 2 s are 2000 in flight. A thousand links of a thousand packets a second take a
@@ -83,7 +90,8 @@ fn packets_on_their_way_and_many_links_cost_misses() {
         ("in-flight-varied-1000", 9_000),
         ("in-flight-varied-10000", 9_000),
         ("link-delay", 90_000),
-        ("block-delay-jitter", 1_000),
+        ("block-delay-jitter-8", 1_000),
+        ("block-delay-jitter-512", 1_000),
     ];
     let text = ports(&["a", "b"]) + &link("a", "b", &format!("{THOUSAND}{jitter}"));
     let given = [&given[..], &[("link-rate-delay", 90_000)]].concat();

@@ -13,10 +13,15 @@ pub struct Dice {
 impl Dice {
     /// The stream for `name` (the path of the block, such as `links/up/loss`) under the scenario's `seed`.
     pub fn named(seed: u64, name: &str) -> Self {
+        Self::named_in_parts(seed, &[name])
+    }
+
+    /// The stream whose name consists of these parts, one behind the other.
+    pub fn named_in_parts(seed: u64, name: &[&str]) -> Self {
         // FNV-1a over the name, begun from the mixed seed; two finalisers give independent state and
         // increment.
         let mut hash = mix(seed ^ 0xcbf2_9ce4_8422_2325);
-        for byte in name.bytes() {
+        for byte in name.iter().flat_map(|part| part.bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         let state = mix(hash);

@@ -9,6 +9,7 @@
 //! taken.
 
 use std::borrow::Cow;
+use std::fmt::{Display, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::{Mac, number};
@@ -27,7 +28,7 @@ pub fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
     let Some(n) = n else {
         return Err(format!("\"{text}\" has braces, but there is no count; add one, such as count = 10"));
     };
-    let mut out = String::with_capacity(text.len() + 8);
+    let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
     while let Some((before, tail)) = rest.split_once('{') {
         let Some((inside, after)) = tail.split_once('}') else {
@@ -44,13 +45,14 @@ pub fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(out))
 }
 
-/// Expands the inside of one pair of braces.
+/// Expands the inside of one pair of braces. Nothing is allocated for the usual forms: a scenario may have
+/// millions.
 fn value(inside: &str, n: u64, out: &mut String) -> Result<(), String> {
-    let n = i128::from(n);
     if inside.trim() == "n" {
-        out.push_str(&n.to_string());
+        put(n, out);
         return Ok(());
     }
+    let n = i128::from(n);
     let (head, sign, tail) = match inside.find(['+', '-']) {
         Some(at) => (inside[..at].trim(), inside.as_bytes()[at], &inside[at + 1..]),
         None => (inside.trim(), b'+', "0"),
@@ -60,27 +62,29 @@ fn value(inside: &str, n: u64, out: &mut String) -> Result<(), String> {
         if number < 0 {
             return Err(format!("is {number} at n = {n}, below zero; use another first"));
         }
-        out.push_str(&number.to_string());
+        put(number, out);
         return Ok(());
     }
     // The part after the first sign is one sum: a − b + c is a + (−b + c).
-    let sum = if sign == b'-' { format!("-{tail}") } else { tail.to_string() };
-    let offset = evaluate(&sum, n)?;
-    out.push_str(&moved(head, offset).map_err(|why| format!("{why} at n = {n}"))?);
-    Ok(())
+    let offset = if sign == b'-' { evaluate(&format!("-{tail}"), n) } else { evaluate(tail, n) }?;
+    moved(head, offset, out).map_err(|why| format!("{why} at n = {n}"))
 }
 
-/// The address `head` plus `offset`.
-fn moved(head: &str, offset: i128) -> Result<String, String> {
+fn put(shown: impl Display, out: &mut String) {
+    // Writing to a string does not fail.
+    _ = write!(out, "{shown}");
+}
+
+/// Appends the address `head` plus `offset`.
+fn moved(head: &str, offset: i128, out: &mut String) -> Result<(), String> {
     let past = || String::from("is past the last address, or before the first");
     if let Ok(address) = head.parse::<IpAddr>() {
         let number = number(address).checked_add_signed(offset).ok_or_else(past)?;
-        return match address {
-            IpAddr::V4(_) => {
-                u32::try_from(number).map(|bits| Ipv4Addr::from_bits(bits).to_string()).map_err(|_| past())
-            }
-            IpAddr::V6(_) => Ok(Ipv6Addr::from_bits(number).to_string()),
-        };
+        match address {
+            IpAddr::V4(_) => put(Ipv4Addr::from_bits(u32::try_from(number).map_err(|_| past())?), out),
+            IpAddr::V6(_) => put(Ipv6Addr::from_bits(number), out),
+        }
+        return Ok(());
     }
     let mac: Mac =
         head.parse().map_err(|_| "does not begin with an address; write {10.0.0.0 + n}".to_string())?;
@@ -89,7 +93,8 @@ fn moved(head: &str, offset: i128) -> Result<String, String> {
     let number =
         i128::from(u64::from_be_bytes(wide)).checked_add(offset).filter(|n| (0..1 << 48).contains(n));
     let [_, _, bytes @ ..] = (number.ok_or_else(past)? as u64).to_be_bytes();
-    Ok(Mac(bytes).to_string())
+    put(Mac(bytes), out);
+    Ok(())
 }
 
 /// The value of an expression over `n`.

@@ -163,11 +163,6 @@ impl Emulation {
         firsts.clear();
     }
 
-    /// Marks links that were taken out of the wheel, so that until their turn no event puts them back.
-    pub fn await_turns(&mut self, due: &[u32]) {
-        due.iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
-    }
-
     /// Releases the packets of a due link that leave by `until`, after those already released; a link to
     /// another worker's link is served ahead of time.
     pub fn let_go(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Fifo {

@@ -6,7 +6,7 @@
 //! | `packet` | once: received, classified, counted, sent to its port |
 //! | `bridge` | if its bridge is more than a cable between two ports |
 //! | `link`, `link-rate`, `link-delay`, `link-rate-delay` | for each link |
-//! | `block-KEY-KIND` | for each further block of the link |
+//! | `block-KEY-KIND-N` | for each further block of the link, where a worker has N links |
 //! | `further-link` | for each link after the first |
 //! | `in-order` | where events keep their exact order |
 //! | `router`, `turn` | for each router, and for each decision after the first |
@@ -41,6 +41,9 @@ impl Price {
 
 /// Numbers of links at which the cache misses of their records are measured.
 pub const LINK_COUNTS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
+/// Numbers of links at which blocks are measured: with few, each gets several packets of a batch, and the
+/// near caches hold its blocks.
+pub const BLOCK_COUNTS: [u64; 2] = [8, 512];
 /// Numbers of packets in flight at which their cache misses are measured.
 pub const FLIGHT_COUNTS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 /// Numbers of packets in flight, each on a link of its own, at which the misses of these links are measured.
@@ -130,9 +133,10 @@ impl EnginePrices {
     /// Whether this is the name of a price.
     pub fn is_name(name: &str) -> bool {
         let listed = priced().any(|(known, _)| *known == name);
+        let block = BLOCK_COUNTS.iter().find_map(|count| name.strip_suffix(&format!("-{count}")));
         let of_block = |spec: &&'static Spec| {
-            let plain = block_name(spec, &[]);
-            name.strip_prefix(plain.as_str()).is_some_and(|rest| matches!(rest, "" | "-wire" | "-reorder"))
+            let rest = block.and_then(|name| name.strip_prefix(block_name(spec, &[]).as_str()));
+            rest.is_some_and(|rest| matches!(rest, "" | "-wire" | "-reorder"))
         };
         listed || longwire_link::registry().iter().any(of_block)
     }
@@ -176,18 +180,29 @@ impl EnginePrices {
         }
     }
 
-    /// The price of a block, and its origin.
-    pub fn block(&self, spec: &Spec, values: &Values) -> (u64, Origin) {
-        let name = block_name(spec, &options(spec, values));
-        if let Some(price) = self.measured.get(&name) {
-            return (price.median, Origin::Measured);
+    /// The prices of a block at each of [`BLOCK_COUNTS`], and their origin.
+    pub fn block(&self, spec: &Spec, values: &Values) -> ([u64; BLOCK_COUNTS.len()], Origin) {
+        let name = block_price(spec, values);
+        let own = |count: u64| self.measured.get(&block_price_at(&name, count)).map(|price| price.median);
+        if BLOCK_COUNTS.iter().all(|&count| own(count).is_some()) {
+            return (BLOCK_COUNTS.map(|count| own(count).unwrap_or_default()), Origin::Measured);
         }
-        let alike = format!("{BLOCK}{}-", spec.key);
-        let alike = self.measured.iter().filter(|(name, _)| name.starts_with(&alike));
-        match alike.map(|(_, price)| price.median).max() {
-            Some(most) => (most, Origin::Alike),
-            None => (Self::assumed(&name), Origin::Assumed),
+        let stage = format!("{BLOCK}{}-", spec.key);
+        let most = |count: u64| {
+            let end = block_price_at("", count);
+            let alike = |name: &str| name.starts_with(&stage) && name.ends_with(&end);
+            self.measured.iter().filter(|(name, _)| alike(name)).map(|(_, price)| price.median).max()
+        };
+        if BLOCK_COUNTS.iter().all(|&count| most(count).is_some()) {
+            return (BLOCK_COUNTS.map(|count| most(count).unwrap_or_default()), Origin::Alike);
         }
+        (BLOCK_COUNTS.map(|_| Self::assumed(&name)), Origin::Assumed)
+    }
+
+    /// The price of blocks with these prices at each of [`BLOCK_COUNTS`], where a worker has `count` links.
+    pub fn of_blocks(prices: [u64; BLOCK_COUNTS.len()], count: u64) -> u64 {
+        let [few, many] = [0, 1].map(|at| (BLOCK_COUNTS[at], prices[at]));
+        interpolated(few, &[many], count)
     }
 
     /// Additional price of a packet's arrival at a link, where a worker has `count` links.
@@ -226,10 +241,15 @@ fn own(driver: &'static Driver) -> &'static [(&'static str, u64)] {
     }
 }
 
-/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for a judge on
-/// the wire.
+/// The name of a block's prices without the number of links: `block-loss-independent`, and
+/// `block-loss-independent-wire` for a judge on the wire.
 pub fn block_price(spec: &Spec, values: &Values) -> String {
     block_name(spec, &options(spec, values))
+}
+
+/// The name of a block's price on a worker with so many links, one of [`BLOCK_COUNTS`].
+pub fn block_price_at(name: &str, count: u64) -> String {
+    format!("{name}-{count}")
 }
 
 fn block_name(spec: &Spec, options: &[&str]) -> String {
@@ -317,14 +337,25 @@ mod tests {
         let wire = read(&[("probability", "1 %"), ("where", "wire")]);
         assert_eq!(block_price(loss, &read(&[("probability", "1 %")])), "block-loss-independent");
         assert_eq!(block_price(loss, &wire), "block-loss-independent-wire");
-        assert!(EnginePrices::is_name("block-loss-independent-wire") && EnginePrices::is_name("packet"));
-        assert!(!EnginePrices::is_name("block-loss-nothing") && !EnginePrices::is_name("packets"));
+        assert!(EnginePrices::is_name("block-loss-independent-wire-512") && EnginePrices::is_name("packet"));
+        for wrong in ["block-loss-nothing-8", "block-loss-independent", "block-loss-independent-9", "packets"]
+        {
+            assert!(!EnginePrices::is_name(wrong), "{wrong}");
+        }
         let mut prices = EnginePrices::default();
-        assert_eq!(prices.block(loss, &wire), (ASSUMED_BLOCK, Origin::Assumed));
-        prices.set("block-loss-pattern", Price::exact(11));
-        prices.set("block-loss-independent", Price::exact(3));
-        assert_eq!(prices.block(loss, &wire), (11, Origin::Alike));
-        prices.set("block-loss-independent-wire", Price::exact(4));
-        assert_eq!(prices.block(loss, &wire), (4, Origin::Measured));
+        let mut set = |name: &str, [few, many]: [u64; 2]| {
+            prices.set(&format!("{name}-8"), Price::exact(few));
+            prices.set(&format!("{name}-512"), Price::exact(many));
+            prices.block(loss, &wire)
+        };
+        assert_eq!(set("packet", [0, 0]), ([ASSUMED_BLOCK; 2], Origin::Assumed));
+        assert_eq!(set("block-loss-pattern", [11, 12]), ([11, 12], Origin::Alike));
+        assert_eq!(set("block-loss-independent", [3, 20]), ([11, 20], Origin::Alike));
+        assert_eq!(set("block-loss-independent-wire", [4, 16]), ([4, 16], Origin::Measured));
+        // 64 lies halfway between 8 and 512.
+        assert_eq!(
+            [1, 8, 64, 512, 9999].map(|count| EnginePrices::of_blocks([4, 16], count)),
+            [4, 4, 10, 16, 16]
+        );
     }
 }

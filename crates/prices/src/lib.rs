@@ -6,7 +6,8 @@ mod engine_prices;
 mod prices_file;
 
 pub use engine_prices::{
-    APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
+    APART_COUNTS, BLOCK_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
+    block_price_at,
 };
 pub use prices_file::{
     MachinePrices, PRICES, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,

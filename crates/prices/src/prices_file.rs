@@ -20,7 +20,7 @@ const HIGHEST: u64 = 1_000_000_000;
 const LATEST: u64 = 1_000_000_000_000;
 /// Name of the line with the format's version, and the current version.
 const FORMAT: &str = "format";
-const THIS_FORMAT: u64 = 3;
+const THIS_FORMAT: u64 = 4;
 
 /// The measured prices of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -226,13 +226,13 @@ mod tests {
         let mut all = measured();
         all.router.items = all.router.items.with(Item::Hash, 4711);
         all.router.classify = 12;
-        all.engine.set("block-queue-red", Price { median: 3, least: 2, most: 4 });
+        all.engine.set("block-queue-red-512", Price { median: 3, least: 2, most: 4 });
         let text = write_prices(&all, "A machine\nof two lines");
         assert!(
-            text.contains("\n# of two lines\nformat = 3\n") && text.contains("\nhash = 4711\n"),
+            text.contains("\n# of two lines\nformat = 4\n") && text.contains("\nhash = 4711\n"),
             "{text}"
         );
-        assert!(text.contains("\nblock-queue-red = 3 2 4\n") && !text.contains("tap-receive"), "{text}");
+        assert!(text.contains("\nblock-queue-red-512 = 3 2 4\n") && !text.contains("tap-receive"), "{text}");
         assert_eq!(read_prices(&text), Ok(all));
     }
 
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn files_of_other_versions_are_refused_with_the_fix() {
         let all = write_prices(&measured(), "");
-        let of = |format: &str| read_prices(&all.replace("format = 3\n", format)).unwrap_err();
+        let of = |format: &str| read_prices(&all.replace("format = 4\n", format)).unwrap_err();
         assert_eq!(
-            [of(""), of("format = 2\n"), of("format = 4\n")],
+            [of(""), of("format = 3\n"), of("format = 5\n")],
             [PricesError::Old, PricesError::Old, PricesError::New]
         );
         assert!(of("").to_string().contains("longwire calibrate"));

@@ -199,15 +199,19 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
 
 /// The links at these places.
 fn links_of(plan: &Plan, places: &[u32]) -> Links {
-    let mut configs: HashMap<u32, LinkConfig> = HashMap::new();
+    // By profile: the configuration, and the first link that has it.
+    let mut known: HashMap<u32, (LinkConfig, u32)> = HashMap::new();
     let mut links = Links::with_capacity(places.len(), plan.seed, plan.engine.train_spread);
     for &place in places {
         let link = &plan.links[place as usize];
-        let config = configs.entry(link.profile).or_insert_with(|| {
-            let profile = &plan.profiles[link.profile as usize];
-            LinkConfig::new(profile.blocks.clone(), profile.histogram)
-        });
-        links.add(place, &link.name, config);
+        if let Some((config, like)) = known.get(&link.profile) {
+            links.add_alike(place, &link.name, *like, config);
+            continue;
+        }
+        let profile = &plan.profiles[link.profile as usize];
+        let config = LinkConfig::new(profile.blocks.clone(), profile.histogram);
+        let number = links.add(place, &link.name, &config);
+        known.insert(link.profile, (config, number));
     }
     links
 }

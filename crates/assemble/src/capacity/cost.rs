@@ -5,7 +5,7 @@ use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
 use longwire_drivers::Driver;
 use longwire_engine::PortLocation;
-use longwire_prices::{EnginePrices, Origin, block_price};
+use longwire_prices::{BLOCK_COUNTS, EnginePrices, Origin, block_price};
 use longwire_scenario::{Plan, Profile};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
@@ -18,7 +18,10 @@ const MOST: u64 = 1 << 34;
 /// Cost of a packet on a link of a profile.
 #[derive(Debug, Clone, Copy)]
 struct LinkCost {
+    /// Without its further blocks.
     picoseconds: u64,
+    /// Of these blocks, where a worker has each of [`BLOCK_COUNTS`] links.
+    blocks: [u64; BLOCK_COUNTS.len()],
     /// Whether it is in the timing wheel while it holds packets.
     timed: bool,
     delay: Nanos,
@@ -125,12 +128,10 @@ impl<'p> Costs<'p> {
             let worker = self.shards.link_workers[link as usize];
             cross(at, worker, &mut show);
             at = worker;
-            let cost = self.profiles[self.plan.links[link as usize].profile as usize];
-            let further = if number > 0 { self.prices.price("further-link") } else { 0 };
-            let many = self.links[worker as usize].1[usize::from(cost.timed)];
+            let cost = self.profile(link);
             let mut delayed = [0; 2];
             delayed[usize::from(cost.varied)] = u64::from(cost.delay > Nanos::ZERO);
-            show(Part { worker, picoseconds: cost.picoseconds + further + many, delayed, delay: cost.delay });
+            show(Part { worker, picoseconds: self.at_link(link, number), delayed, delay: cost.delay });
         }
         if let Some(to) = path.to {
             let worker = self.home(to).exit_of(at);
@@ -155,15 +156,24 @@ impl<'p> Costs<'p> {
             show(Place::Segment(segment), router + turn);
         }
         for (number, &link) in path.links.iter().enumerate() {
-            let worker = self.shards.link_workers[link as usize];
-            let cost = self.profiles[self.plan.links[link as usize].profile as usize];
-            let further = if number > 0 { self.prices.price("further-link") } else { 0 };
-            let many = self.links[worker as usize].1[usize::from(cost.timed)];
-            show(Place::Link(link), cost.picoseconds + further + many);
+            show(Place::Link(link), self.at_link(link, number));
         }
         if let Some(to) = path.to {
             show(Place::Port(to), self.driver(to, bytes)[1]);
         }
+    }
+
+    fn profile(&self, link: u32) -> LinkCost {
+        self.profiles[self.plan.links[link as usize].profile as usize]
+    }
+
+    /// Cost of a packet at a link, the `number`th of its path from 0, except that of being in flight.
+    fn at_link(&self, link: u32, number: usize) -> u64 {
+        let cost = self.profile(link);
+        let (count, more) = self.links[self.shards.link_workers[link as usize] as usize];
+        let further = if number > 0 { self.prices.price("further-link") } else { 0 };
+        let blocks = EnginePrices::of_blocks(cost.blocks, count);
+        cost.picoseconds + blocks + further + more[usize::from(cost.timed)]
     }
 
     /// Cost of address look-ups, which cables and relays between two ports don't need.
@@ -223,11 +233,14 @@ fn link_cost(prices: &EnginePrices, profile: &Profile, in_medium: bool) -> LinkC
         (false, true) => "link-delay",
         (true, true) => "link-rate-delay",
     };
-    let blocks = profile.blocks.iter().filter(|(spec, _)| is_priced(spec.key, spec.kind));
-    let blocks: u64 = blocks.map(|(spec, values)| prices.block(spec, values).0).sum();
+    let priced = profile.blocks.iter().filter(|(spec, _)| is_priced(spec.key, spec.kind));
+    let mut blocks = [0; BLOCK_COUNTS.len()];
+    for (spec, values) in priced {
+        blocks.iter_mut().zip(prices.block(spec, values).0).for_each(|(sum, price)| *sum += price);
+    }
     let varied = profile.blocks.iter().any(|(spec, _)| spec.key == "delay" && spec.kind != "constant");
-    let picoseconds = prices.price(kind) + blocks;
-    LinkCost { picoseconds, timed: rated || delayed, delay: profile.delays.mean, varied }
+    let picoseconds = prices.price(kind);
+    LinkCost { picoseconds, blocks, timed: rated || delayed, delay: profile.delays.mean, varied }
 }
 
 /// Totals of a worker's paths.

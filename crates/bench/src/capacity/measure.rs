@@ -3,7 +3,9 @@
 use super::drive::{Course, links, links_of_two, ports};
 use super::{drivers, picoseconds};
 use crate::{BenchError, Sample, Settings, blocks};
-use longwire_prices::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
+use longwire_prices::{
+    APART_COUNTS, BLOCK_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS, block_price_at,
+};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +13,6 @@ use std::time::Duration;
 /// Links that represent one: few enough for the near caches.
 const FEW: u32 = 8;
 const RATE: &str = "rate = \"100 Gbit/s\"\n";
-/// Number of links for measuring blocks: with very few, each has several packets of a batch, which costs
-/// less.
-const BLOCKS_ON: u32 = 32;
 /// A delay so short that hardly any packets are in flight.
 const SHORT: &str = "delay = \"10 us\"\n";
 /// Number of links such that as many packets in flight have one each.
@@ -131,13 +130,14 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
             prices.set(&format!("{kind}-{count}"), rounds.price([&name, base], |[many, few]| many - few));
         }
     }
+    let jitter = block_price_at("block-delay-jitter", FEW.into());
     for count in FLIGHT_COUNTS {
         let looked_at = if settings.quick { count.min(QUICK_FLIGHT) } else { count };
         let name = format!("in-flight-{looked_at}");
         let price = rounds.price([&name, "link-rate-delay"], |[far, near]| far - near);
         prices.set(&format!("in-flight-{count}"), price);
         let name = format!("in-flight-varied-{looked_at}");
-        let price = rounds.price([&name, "block-delay-jitter"], |[far, near]| far - near);
+        let price = rounds.price([&name, &jitter], |[far, near]| far - near);
         prices.set(&format!("in-flight-varied-{count}"), price);
     }
     let near = format!("timed-links-{}", apart_on(settings));
@@ -261,11 +261,11 @@ fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let constant = |count: u32, time: Nanos| links(count, &format!("{RATE}delay = \"{} ns\"\n", time.0));
     let varied = |time: Nanos| {
         let jitter = format!("kind = \"jitter\", delay = \"{} ns\", jitter = \"{} ns\"", time.0, time.0 / 10);
-        links(BLOCKS_ON, &format!("delay = {{ {jitter} }}\n"))
+        links(FEW, &format!("delay = {{ {jitter} }}\n"))
     };
     let many = apart_on(settings) as u32;
     let mut flights = flights_of(settings, "in-flight", (FEW, &FLIGHT_COUNTS), |time| constant(FEW, time))?;
-    flights.extend(flights_of(settings, "in-flight-varied", (BLOCKS_ON, &FLIGHT_COUNTS), varied)?);
+    flights.extend(flights_of(settings, "in-flight-varied", (FEW, &FLIGHT_COUNTS), varied)?);
     flights.extend(flights_of(settings, "apart", (many, &APART_COUNTS), |time| constant(many, time))?);
     Ok(flights)
 }
@@ -296,20 +296,23 @@ type Compared = (String, String);
 /// Scenarios with a block each, and their baselines; and the names of both.
 fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     let (mut courses, mut names) = (Vec::<Course>::new(), Vec::new());
-    for trial in blocks::scenarios()? {
+    for (trial, count) in
+        blocks::scenarios()?.iter().flat_map(|trial| BLOCK_COUNTS.map(|count| (trial, count)))
+    {
         // With a delay so short that hardly any packets are in flight: these have their own prices.
         let short =
             |keys: &str| if trial.base.contains("delay") { keys.replace(" ms", " us") } else { keys.into() };
         let with = |name: &str, keys: &str| {
-            Course::new(name, &(ports(SPIN) + &links_of_two(BLOCKS_ON, &short(keys))))
-                .map(|course| course.of_two(BLOCKS_ON))
+            Course::new(name, &(ports(SPIN) + &links_of_two(count as u32, &short(keys))))
+                .map(|course| course.of_two(count as u32))
         };
-        let base = format!("a link with {}", trial.base.trim());
+        let base = format!("{count} links with {}", trial.base.trim());
         if !courses.iter().any(|course| course.name == base) {
             courses.push(with(&base, &trial.base)?);
         }
-        courses.push(with(&trial.price, &trial.keys)?);
-        names.push((trial.price, base));
+        let price = block_price_at(&trial.price, count);
+        courses.push(with(&price, &trial.keys)?);
+        names.push((price, base));
     }
     Ok((courses, names))
 }

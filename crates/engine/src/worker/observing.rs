@@ -85,11 +85,13 @@ impl Worker {
     /// Serves arrivals first, then each due link, as [`Worker::serve_by_link`] does.
     #[cold]
     pub(crate) fn serve_observed(&mut self, ready: &[Handle], now: Nanos) {
-        let mut due = [0; 32];
-        let mut count = self.emulation.wheel.take_due(now, &mut due);
-        self.emulation.await_turns(&due[..count]);
         ready.iter().for_each(|&handle| self.enter(handle));
-        while count > 0 {
+        let mut due = [0; 32];
+        loop {
+            let count = self.emulation.wheel.take_due(now, &mut due);
+            if count == 0 {
+                return;
+            }
             for &link in &due[..count] {
                 let mut out = self.emulation.let_go(&mut self.pool, link, now);
                 self.observe_left(out);
@@ -97,8 +99,6 @@ impl Worker {
                     self.leave(handle);
                 }
             }
-            count = self.emulation.wheel.take_due(now, &mut due);
-            self.emulation.await_turns(&due[..count]);
         }
     }
 

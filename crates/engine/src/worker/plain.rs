@@ -49,7 +49,7 @@ impl Worker {
             self.prefetch_links(behind, AHEAD);
             let mut count = group.len();
             while count > 0 {
-                count = self.release_one_each(&mut group[..count], behind, now);
+                count = self.release_one_each(&mut group[..count], now);
             }
             due = behind;
         }
@@ -103,7 +103,6 @@ impl Worker {
         let exit = ports.close(outlet);
         self.see_to(exit);
         self.emulation.arm_firsts();
-        self.emulation.arm_dirty();
         entered
     }
 
@@ -147,8 +146,8 @@ impl Worker {
     }
 
     /// Releases one packet from each link of a `group`. Those that may have more are moved to the front, and
-    /// their number is returned; the others are rescheduled. The links `behind` it await their turn.
-    fn release_one_each(&mut self, group: &mut [u32], behind: &[u32], now: Nanos) -> usize {
+    /// their number is returned; the others are rescheduled.
+    fn release_one_each(&mut self, group: &mut [u32], now: Nanos) -> usize {
         let (mut next, mut served, mut left) = ([Nanos::ZERO; AHEAD], 0, 0);
         while served < group.len() {
             let (count, exit) = self.release_run(&group[served..], &mut next, now);
@@ -162,13 +161,6 @@ impl Worker {
                 }
             }
             served += count;
-            // Only now, because it may bring another packet to a link whose deadline is known, or to one that
-            // awaits its turn.
-            if matches!(exit, Exit::Elsewhere(_)) {
-                for links in [&group[..left], &group[served..], behind] {
-                    self.emulation.await_turns(links);
-                }
-            }
             self.see_to(exit);
         }
         left

@@ -5,10 +5,12 @@ use super::profile_files::{ProfileCache, merged};
 use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
+use crate::row::SettingText;
 use crate::settings::{DirectionSettings, LinkSettings};
 use crate::template;
 use crate::written::{Name, Term, Whole};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -39,6 +41,13 @@ struct LinkDirection<'e> {
     ends: (End, End),
     overrides: Option<&'e file::Direction>,
     back: bool,
+}
+
+/// What is the same for each number of an entry: its settings, and the profile of each direction.
+#[derive(Default)]
+struct SameForAll {
+    settings: Option<LinkSettings>,
+    profiles: [Option<u32>; 2],
 }
 
 impl Resolver<'_, '_> {
@@ -75,11 +84,10 @@ impl Resolver<'_, '_> {
             };
             let name = written.name.as_ref().map(|name| &name.text).or(ends.as_ref());
             let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
+            let mut same = SameForAll::default();
             for n in self.numbers(&entry, written) {
-                if self
-                    .link(&Entry { n, ..entry }, written, &mut links, (&mut profiles, &mut cache))
-                    .is_none()
-                {
+                let known = (&mut profiles, &mut cache, &mut same);
+                if self.link(&Entry { n, ..entry }, written, &mut links, known).is_none() {
                     break;
                 }
             }
@@ -94,31 +102,26 @@ impl Resolver<'_, '_> {
         entry: &Entry<'_>,
         written: &file::Link,
         links: &mut Links,
-        (profiles, cache): (&mut Profiles, &mut ProfileCache),
+        (profiles, cache, same): (&mut Profiles, &mut ProfileCache, &mut SameForAll),
     ) -> Option<()> {
         let directions = self.directions(entry, written);
         let matches = self.matches(entry, &written.matches);
-        let LinkSettings { only, histogram } = self.row(entry, written)?;
+        let settings = match same.settings {
+            Some(settings) => settings,
+            None => self.row(entry, written)?,
+        };
+        same.settings = is_same_for_all(&written.row).then_some(settings);
+        let LinkSettings { only, histogram } = settings;
         let (directions, matches) = (directions?, matches?);
         if let (Some(only), Some(first)) = (only, matches.first()) {
             let what = format!("it is for {only} only, and match chooses packets for it");
             return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
         }
         for direction in directions {
-            let texts =
-                overlaid(&written.blocks, direction.overrides.map_or(&[][..], |direction| &direction.blocks));
-            let name = direction
-                .overrides
-                .and_then(|direction| direction.profile.as_ref())
-                .or(written.profile.as_ref());
-            let named = match name {
-                Some(name) => self.profile_texts(entry, name, direction.back, cache)?,
-                None => Vec::new(),
+            let profile = match same.profiles[usize::from(direction.back)] {
+                Some(profile) => profile,
+                None => self.profile_of(entry, written, &direction, histogram, (profiles, cache, same))?,
             };
-            let texts = merged(&named, texts);
-            let own: DirectionSettings =
-                self.subtable(entry, direction.suffix.trim_start_matches('.'), direction.overrides)?;
-            let profile = self.profile(entry, &texts, own.histogram.unwrap_or(histogram), profiles)?;
             let medium = match direction
                 .overrides
                 .and_then(|direction| direction.medium.as_ref())
@@ -134,7 +137,6 @@ impl Resolver<'_, '_> {
                     if direction.back { (destination, source) } else { (source, destination) };
                 links.matches.push((place, (*source, *destination, span.clone())));
             }
-            links.names.insert(name.clone(), place);
             links.links.push(Link { name, profile, from: direction.ends.0, to: direction.ends.1 });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
             links.media.push(medium.map(|(Name(medium), span)| (medium, span)));
@@ -142,6 +144,34 @@ impl Resolver<'_, '_> {
             links.spare.push(only.is_some());
         }
         Some(())
+    }
+
+    /// The profile of one direction of an entry. None after an error.
+    fn profile_of(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file::Link,
+        direction: &LinkDirection<'_>,
+        histogram: bool,
+        (profiles, cache, same): (&mut Profiles, &mut ProfileCache, &mut SameForAll),
+    ) -> Option<u32> {
+        let own = direction.overrides;
+        let texts = overlaid(&written.blocks, own.map_or(&[][..], |own| &own.blocks));
+        let name = own.and_then(|own| own.profile.as_ref()).or(written.profile.as_ref());
+        let named = match name {
+            Some(name) => self.profile_texts(entry, name, direction.back, cache)?,
+            None => Vec::new(),
+        };
+        let texts = merged(&named, texts);
+        let settings: DirectionSettings =
+            self.subtable(entry, direction.suffix.trim_start_matches('.'), own)?;
+        let profile = self.profile(entry, &texts, settings.histogram.unwrap_or(histogram), profiles)?;
+        let of_blocks = texts.iter().flat_map(|block| &block.params).map(|(_, text, _)| text);
+        let is_same = same.settings.is_some()
+            && own.is_none_or(|own| is_same_for_all(&own.row))
+            && !of_blocks.chain(name.map(|name| &name.text)).any(|text| text.contains('{'));
+        same.profiles[usize::from(direction.back)] = is_same.then_some(profile);
+        Some(profile)
     }
 
     /// The directions of an entry.
@@ -196,12 +226,13 @@ impl Resolver<'_, '_> {
         ])
     }
 
+    /// The name of the next link, which is then among the names. None after an error.
     fn link_name(
         &mut self,
         entry: &Entry<'_>,
         written: &file::Link,
         direction: &LinkDirection<'_>,
-        links: &Links,
+        links: &mut Links,
     ) -> Option<Box<str>> {
         let span = written.name.as_ref().map_or(&written.span, |name| &name.span);
         let name: Box<str> = match &written.name {
@@ -225,7 +256,9 @@ impl Resolver<'_, '_> {
                 }
             }
         };
-        if links.names.contains_key(&name) {
+        if let Slot::Vacant(slot) = links.names.entry(name.clone()) {
+            slot.insert(links.links.len() as u32);
+        } else {
             let fix = match (&written.name, entry.n) {
                 (Some(_), None) => "rename one",
                 (Some(_), Some(_)) => "put {n} into the name, so that each has its own",
@@ -251,6 +284,11 @@ impl Resolver<'_, '_> {
         }
         Some(pairs)
     }
+}
+
+/// Whether settings have no templates.
+fn is_same_for_all(row: &[SettingText]) -> bool {
+    !row.iter().any(|(_, text, _)| text.contains('{'))
 }
 
 /// The texts of a link, overridden by those of one direction.
