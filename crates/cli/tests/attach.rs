@@ -5,6 +5,7 @@ mod support;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use support::lab::can_make_labs;
 use support::started::{Ended, Started};
@@ -261,6 +262,93 @@ fn a_container_or_a_process_selects_its_namespace() {
     assert!(said.contains("container web has ended"), "{said}");
     let after = pair.round_trip();
     assert!(after < 20.0, "{after}");
+}
+
+/// A container of the real Podman, from an image with a static busybox, on an interface that was put into it.
+struct Container {
+    podman: Folder,
+    outside: String,
+}
+
+impl Container {
+    /// Skips the test with a message where Podman is missing, or can't run a container.
+    fn start(test: &str) -> Option<Self> {
+        const PODMAN: &str = "/usr/bin/podman";
+        let (podman, busybox) = (Path::new(PODMAN), Path::new("/bin/busybox"));
+        if !can_make_labs(test) {
+            return None;
+        }
+        if !podman.exists() || !busybox.exists() {
+            println!("skipped {test}: {PODMAN} or /bin/busybox (podman, crun, busybox-static) is missing");
+            return None;
+        }
+        let folder = Folder::new("real-podman");
+        // What it stores is in this folder, and takes neither overlays nor devices.
+        let (root, state) = (folder.text("root"), folder.text("state"));
+        let script = format!(
+            "#!/bin/sh
+            exec {PODMAN} --root {root} --runroot {state} --storage-driver vfs --cgroup-manager cgroupfs \
+                --runtime crun \"$@\"\n"
+        );
+        folder.write("podman", script);
+        std::fs::set_permissions(folder.path("podman"), Permissions::from_mode(0o755)).unwrap();
+        // Control groups are not needed, but looked at; limits can't be raised everywhere.
+        let start = "set -e
+            mkdir -p image/bin && cp /bin/busybox image/bin && tar -C image -cf image.tar .
+            ./podman import image.tar box:1
+            exec unshare -m sh -ec 'mount -t cgroup2 none /sys/fs/cgroup
+                ./podman run -d --name web --network none --cap-add net_raw --cgroups disabled \
+                    --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \
+                    localhost/box:1 /bin/busybox sleep 100000'";
+        let started = Command::new("sh").args(["-c", start]).current_dir(folder.path("")).output().unwrap();
+        let container = Self { podman: folder, outside: format!("t{}-{test}-out", std::process::id()) };
+        if !started.status.success() {
+            println!("skipped {test}: Podman can't run a container here: {}", stderr(&started));
+            return None;
+        }
+        let outside = &container.outside;
+        let wire = format!(
+            "set -e; pid=$(./podman container inspect --format '{{{{.State.Pid}}}}' web)
+            ip netns add {outside}
+            ip link add eth0 netns $pid type veth peer name eth0 netns {outside}
+            ip -n {outside} addr add 10.79.0.2/24 dev eth0; ip -n {outside} link set eth0 up
+            nsenter -t $pid -n sh -ec 'ip addr add 10.79.0.1/24 dev eth0; ip link set eth0 up'"
+        );
+        let wired = Command::new("sh").args(["-c", &wire]).current_dir(container.podman.path("")).output();
+        let wired = wired.unwrap();
+        assert!(wired.status.success(), "{}", stderr(&wired));
+        Some(container)
+    }
+
+    fn podman(&self, args: &[&str]) -> Output {
+        Command::new(self.podman.path("podman")).args(args).output().unwrap()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.podman(&["rm", "-f", "-t", "0", "web"]);
+        // It may not have been made.
+        let _ = Command::new("ip").args(["netns", "del", &self.outside]).output();
+    }
+}
+
+#[test]
+fn a_container_of_podman_gets_a_link_and_takes_it_along() {
+    let Some(container) = Container::start("podman") else { return };
+    let mut command = attach_among(&container.podman);
+    command.args(["--container", "web", "--delay", "30ms"]);
+    let attached = Started::ready(&mut command, "round trips grow by").0;
+    let ping = ["ping", "-q", "-c", "3", "-i", "0.2", "10.79.0.1"];
+    let rtt = least(&stdout(&Pair::within(&container.outside, &ping)));
+    assert!((60.0..100.0).contains(&rtt), "{rtt}");
+    // From inside, by the container's own program.
+    let inside = container.podman(&["exec", "web", "/bin/busybox", "ping", "-c", "3", "10.79.0.2"]);
+    assert!(stdout(&inside).contains("3 packets received"), "{}{}", stdout(&inside), stderr(&inside));
+    let stopped = container.podman(&["kill", "web"]);
+    assert!(stopped.status.success(), "{}", stderr(&stopped));
+    let said = attached.wait().said;
+    assert!(said.contains("container web has ended"), "{said}");
 }
 
 #[test]
