@@ -24,6 +24,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::system_call::checked;
 
@@ -65,8 +66,11 @@ impl BindGuard {
     /// Restricts a command, and whatever it starts. [`GuardedCommand::started`] must follow.
     ///
     /// # Errors
-    /// If this process is out of file descriptors.
+    /// If this process may not look into others, or is out of file descriptors.
     pub fn restrict(self, command: &mut Command) -> io::Result<GuardedCommand> {
+        if !capabilities(None)?.effective.contains(CapabilitySet::SYS_PTRACE) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "CAP_SYS_PTRACE is missing"));
+        }
         let (line, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let filter = filter();
         // SAFETY: between fork and exec the closure only makes system calls, on existing values.

@@ -35,7 +35,8 @@ impl Services {
         for command in commands {
             let before = net.far().listening_sockets()?;
             let mut shell = net.far_command("sh")?;
-            let guarded = guard.map(|guard| guard.restrict(&mut shell)).transpose()?;
+            let guarded = guard.map(|guard| guard.restrict(&mut shell)).transpose();
+            let guarded = guarded.map_err(|error| unrestricted(command, error))?;
             // A service's output must not mix with the command's.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
             let mut service = Service::start(&mut shell, user).map_err(|error| {
