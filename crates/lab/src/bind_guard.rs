@@ -224,7 +224,7 @@ impl BindGuard {
             // The kernel has the right error for what is no socket.
             _ => return Ok(Answer::OfKernel),
         };
-        let listens = call.data.nr as libc::c_long & !libc::c_long::from(X32) == libc::SYS_listen;
+        let listens = libc::c_long::from(call.data.nr) & !libc::c_long::from(X32) == libc::SYS_listen;
         let mut asked = SocketAddress::default();
         if listens {
             if is_bound(&socket) {
