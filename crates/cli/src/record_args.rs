@@ -42,8 +42,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Begin another file of the log, the time series and the capture when it has this size; older ones are
-    /// FILE.1 and so on, before the extension.
+    /// Begin another file of the log, the time series and captures when it has this size; older ones are
+    /// FILE.1 and so on, before the extension. Captures of ports without interfaces are one file each.
     #[arg(long, value_name = "SIZE", requires = "records", value_parser = size)]
     file_size: Option<Bytes>,
 

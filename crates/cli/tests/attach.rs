@@ -5,6 +5,7 @@ mod support;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use support::lab::can_make_labs;
 use support::started::{Ended, Started};
@@ -261,6 +262,154 @@ fn a_container_or_a_process_selects_its_namespace() {
     assert!(said.contains("container web has ended"), "{said}");
     let after = pair.round_trip();
     assert!(after < 20.0, "{after}");
+}
+
+/// A container manager of Debian.
+#[derive(Clone, Copy)]
+enum Manager {
+    Podman,
+    Docker,
+}
+
+/// A container of a real manager, from an image with a static busybox, on an interface that was put into it.
+struct Container {
+    /// With the manager's program, for which all that it stores is in this folder.
+    folder: Folder,
+    program: &'static str,
+    outside: String,
+    // Ends after the container.
+    _daemon: Option<Started>,
+}
+
+/// Looks at control groups as those who have only version 2, whatever the machine has. Containers need none.
+const ALONE: &str = "mount -t cgroup2 none /sys/fs/cgroup";
+
+impl Container {
+    /// Skips the test with a message where the manager is missing, or can't run a container.
+    fn start(test: &str, manager: Manager) -> Option<Self> {
+        let needed: &[&str] = match manager {
+            Manager::Podman => &["/usr/bin/podman", "/usr/bin/crun", "/bin/busybox"],
+            Manager::Docker => &["/usr/bin/docker", "/usr/sbin/dockerd", "/bin/busybox"],
+        };
+        if !can_make_labs(test) {
+            return None;
+        }
+        if let Some(missing) = needed.iter().find(|program| !Path::new(program).exists()) {
+            println!("skipped {test}: {missing} is missing");
+            return None;
+        }
+        let folder = Folder::new(test);
+        let (program, begin) = match manager {
+            Manager::Podman => ("podman", "--cgroups disabled --cap-add net_raw localhost/box:1"),
+            Manager::Docker => ("docker", "box:1"),
+        };
+        let options = match manager {
+            Manager::Podman => format!(
+                "--root {} --runroot {} --storage-driver vfs --cgroup-manager cgroupfs --runtime crun",
+                folder.text("root"),
+                folder.text("state")
+            ),
+            Manager::Docker => format!("--host unix://{}", folder.text("sock")),
+        };
+        folder.write(program, format!("#!/bin/sh\nexec {} {options} \"$@\"\n", needed[0]));
+        std::fs::set_permissions(folder.path(program), Permissions::from_mode(0o755)).unwrap();
+        let daemon = match manager {
+            Manager::Podman => None,
+            Manager::Docker => Some(daemon(test, &folder)?),
+        };
+        let outside = format!("t{}-{test}-out", std::process::id());
+        let container = Self { folder, program, outside, _daemon: daemon };
+        // Limits can't be raised everywhere.
+        let started = container.sh(&format!(
+            "mkdir -p image/bin && cp /bin/busybox image/bin && tar -C image -cf image.tar .
+            ./{program} import image.tar box:1
+            exec unshare -m sh -ec '{ALONE}; exec ./{program} run -d --name web --network none \
+                --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 {begin} /bin/busybox sleep 100000'"
+        ));
+        if !started.status.success() {
+            println!("skipped {test}: {program} can't run a container here: {}", stderr(&started));
+            return None;
+        }
+        let wired = container.sh(&format!(
+            "pid=$(./{program} container inspect --format '{{{{.State.Pid}}}}' web)
+            ip netns add {outside}
+            ip link add eth0 netns $pid type veth peer name eth0 netns {outside}
+            ip -n {outside} addr add 10.79.0.2/24 dev eth0; ip -n {outside} link set eth0 up
+            nsenter -t $pid -n sh -ec 'ip addr add 10.79.0.1/24 dev eth0; ip link set eth0 up'",
+            outside = container.outside
+        ));
+        assert!(wired.status.success(), "{}", stderr(&wired));
+        Some(container)
+    }
+
+    fn sh(&self, script: &str) -> Output {
+        Command::new("sh").args(["-ec", script]).current_dir(self.folder.path("")).output().unwrap()
+    }
+
+    fn manage(&self, args: &[&str]) -> Output {
+        Command::new(self.folder.path(self.program)).args(args).output().unwrap()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.manage(&["kill", "web"]);
+        self.manage(&["rm", "-f", "web"]);
+        // It may not have been made.
+        let _ = Command::new("ip").args(["netns", "del", &self.outside]).output();
+    }
+}
+
+/// Docker's daemon; none, with a message, if it does not start.
+fn daemon(test: &str, folder: &Folder) -> Option<Started> {
+    let start = format!(
+        "{ALONE}; exec /usr/sbin/dockerd --data-root {} --exec-root {} --pidfile {} --host unix://{} \
+            --storage-driver vfs --iptables=false --ip6tables=false --bridge none",
+        folder.text("data"),
+        folder.text("exec"),
+        folder.text("pid"),
+        folder.text("sock")
+    );
+    let daemon = Started::begin(Command::new("unshare").args(["-m", "sh", "-ec", &start]));
+    let failed = |line: &str| line.contains("failed to") && line.contains("daemon");
+    let ready = daemon.line("docker's daemon", |line| match line.contains("API listen on") {
+        true => Some(Ok(())),
+        false => failed(&line).then_some(Err(line)),
+    });
+    match ready {
+        Ok(()) => Some(daemon),
+        Err(line) => {
+            println!("skipped {test}: {line}");
+            None
+        }
+    }
+}
+
+fn a_container_gets_a_link(test: &str, manager: Manager) {
+    let Some(container) = Container::start(test, manager) else { return };
+    let mut command = attach_among(&container.folder);
+    command.args(["--container", "web", "--delay", "30ms"]);
+    let attached = Started::ready(&mut command, "round trips grow by").0;
+    let ping = ["ping", "-q", "-c", "3", "-i", "0.2", "10.79.0.1"];
+    let rtt = least(&stdout(&Pair::within(&container.outside, &ping)));
+    assert!((60.0..100.0).contains(&rtt), "{rtt}");
+    // From inside, by the container's own program.
+    let inside = container.manage(&["exec", "web", "/bin/busybox", "ping", "-c", "3", "10.79.0.2"]);
+    assert!(stdout(&inside).contains("3 packets received"), "{}{}", stdout(&inside), stderr(&inside));
+    let stopped = container.manage(&["kill", "web"]);
+    assert!(stopped.status.success(), "{}", stderr(&stopped));
+    let said = attached.wait().said;
+    assert!(said.contains("container web has ended"), "{said}");
+}
+
+#[test]
+fn a_container_of_podman_gets_a_link_until_it_ends() {
+    a_container_gets_a_link("podman", Manager::Podman);
+}
+
+#[test]
+fn a_container_of_docker_gets_a_link_until_it_ends() {
+    a_container_gets_a_link("docker", Manager::Docker);
 }
 
 #[test]

@@ -248,6 +248,47 @@ fn a_series_is_cut_into_files() {
     assert!(stderr(&alone).contains("required arguments were not provided"), "{}", stderr(&alone));
 }
 
+/// The packets in a capture (pcap, nanoseconds).
+fn packets(capture: &[u8]) -> u64 {
+    assert_eq!(capture[..4], 0xa1b2_3c4d_u32.to_le_bytes());
+    let (mut at, mut count) = (24, 0);
+    while at < capture.len() {
+        let length = u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap());
+        at += 16 + length as usize;
+        count += 1;
+    }
+    assert_eq!(at, capture.len(), "cut off");
+    count
+}
+
+#[test]
+fn a_capture_of_what_a_port_sends_is_cut_into_files() {
+    if !can_make_labs("a_capture_of_what_a_port_sends_is_cut_into_files") {
+        return;
+    }
+    let folder = Folder::new("output-rotation");
+    let scenario = folder.write(
+        "net.toml",
+        "[[host]]\nname = \"h\"\naddress = \"10.0.0.1/24\"\n\
+         [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
+         [[link]]\nname = \"l\"\nbetween = [\"a\", \"h\"]\n\
+         [[source]]\nname = \"s\"\nfrom = \"a\"\nto = \"h\"\nrate = \"10 Mbit/s\"\nsize = \"1000 B\"\n\
+         packets = 500\n",
+    );
+    let out = format!("h={}", folder.text("out.pcap"));
+    let name = format!("t{}-output-rotation", std::process::id());
+    let words = ["run", &scenario, "--name", &name, "--for", "2s", "--quiet", "--json", "--output", &out];
+    let report = json(&longwire(&[&words[..], &["--file-size", "64KiB", "--file-count", "50"]].concat()), 0);
+    let older = (1..).map(|number| folder.path(&format!("out.{number}.pcap")));
+    let mut files: Vec<_> = older.take_while(|file| file.exists()).collect();
+    assert!(files.len() >= 5, "{files:?}");
+    files.push(folder.path("out.pcap"));
+    let all: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert!(all.iter().all(|capture| capture.len() < 64 * 1024 + 2000));
+    let sent = row(&report, "port h")["out_frames"].as_u64().unwrap();
+    assert!(sent >= 500 && all.iter().map(|capture| packets(capture)).sum::<u64>() == sent, "{report:#}");
+}
+
 /// Each scenario of a service has files of its own, which are rotated, also by the next service.
 #[test]
 fn a_service_records_each_scenario() {

@@ -209,6 +209,27 @@ fn what_runs_is_saved_as_a_scenario() {
     assert_eq!(again.end(), Some(0));
 }
 
+/// More than are shown at once.
+#[test]
+fn what_is_saved_has_all_routes_of_a_router() {
+    let folder = Folder::new("serve-routes");
+    let route = |n: u32| format!("{{ to = \"10.{}.{}.0/24\", via = \"10.0.2.9\" }}", 100 + n / 256, n % 256);
+    let routes: Vec<String> = (0..2500).map(route).collect();
+    let own = "routes = [{ to = \"10.7.0.0/16\", via = \"10.0.2.9\" }]";
+    let text = ROUTED.replace(own, &format!("routes = [{}]", routes.join(", ")));
+    let file = folder.write("net.toml", &text);
+    let service = Service::start(&folder, &[&file]);
+    assert_eq!(stdout(&service.ctl(&["save"])).trim(), text.trim());
+    assert!(service.ctl(&["set", "r", "route.10.9.0.0/16=blackhole"]).status.success());
+    let saved = stdout(&service.ctl(&["save"]));
+    let changes = saved.split_once(text.trim()).unwrap().1;
+    assert!(changes.contains("add-route = [\"blackhole 10.9.0.0/16\"]"), "{changes}");
+    assert!(!changes.contains("remove-route"), "{changes}");
+    let diff = stdout(&service.ctl(&["diff", &file]));
+    assert!(diff.starts_with("router r: route.10.9.0.0/16 ") && diff.lines().count() == 1, "{diff}");
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn a_killed_service_starts_from_what_ran_last() {
     let folder = Folder::new("serve-state");

@@ -123,6 +123,18 @@ fn best(residuals: Vec<Residual>, level: Level) -> Vec<Residual> {
     residuals.into_iter().filter(|residual| residual.slack_ns <= most).collect()
 }
 
+/// By how much times of sending may be too early, in ns: as much as the latest packet's delay is above the
+/// median of the surest. Without noise and jitter that is 0. Whether a busy machine has stamped packets too
+/// early, sent them too late, or the path delays them can't be distinguished.
+pub fn noise_ns(paired: &Paired, transmitter: Transmitter) -> f64 {
+    let residuals = residuals(paired, Some(transmitter));
+    let by_slack = by_slack(&residuals);
+    let sure = surest(&by_slack);
+    let (Some(median), Some(least_sure)) = (quantile(&ascending(sure), 0.5), sure.last()) else { return 0.0 };
+    let late = |residual: &Residual| residual.delay_ns - median - residual.slack_ns - least_sure.slack_ns;
+    residuals.iter().map(late).fold(0.0, f64::max)
+}
+
 /// The residuals of packets without copies: the first of two copies is early.
 fn residuals(paired: &Paired, transmitter: Option<Transmitter>) -> Vec<Residual> {
     let packets = &paired.packets;

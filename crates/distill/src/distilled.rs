@@ -2,11 +2,11 @@
 
 use crate::capture::Capture;
 use crate::clocks::remove_drift;
-use crate::delay::{DelayFinding, delay, reordered};
+use crate::delay::{DelayFinding, delay, noise_ns, reordered};
 use crate::estimate::Estimate;
 use crate::loss::{CopyFinding, LossFinding, copies, loss};
 use crate::pairing::{Clocks, Counts, MOST_DRIFT_PPM, PairError, pair};
-use crate::queue::{QueueFinding, queue};
+use crate::queue::{QueueFinding, QueueTimes, queue};
 use crate::rate::{RateFinding, rate};
 use crate::service::Transmitter;
 use crate::statistics::Level;
@@ -78,7 +78,10 @@ pub fn distill(sent: &Capture, received: &Capture, assumptions: Assumptions) -> 
         error: (rate.value / rate.low).max(rate.high / rate.value) - 1.0,
         resolution_ns: paired.resolution_ns,
     });
-    let queued = transmitter.map(|transmitter| queue(packets, transmitter, level));
+    let queued = transmitter.map(|transmitter| {
+        let noise_ns = noise_ns(&paired, transmitter);
+        queue(packets, &QueueTimes { transmitter, noise_ns }, level)
+    });
     let (queue, may_be_full) = queued.unzip();
     let may_be_full = may_be_full.unwrap_or_else(|| vec![false; packets.len()]);
     let reordered = reordered(packets);

@@ -115,7 +115,7 @@ fn queue(found: &Distilled, level: Level) -> Row {
         }
         Some(QueueFinding::AtLeast(most)) => Row::new("queue", "packets")
             .extra("low", *most)
-            .note(format!("not determined: it was never full, and holds {most} packets or more")),
+            .note(format!("not determined: no loss shows a full queue, which holds {most} packets or more")),
     }
 }
 

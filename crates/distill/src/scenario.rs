@@ -133,7 +133,9 @@ fn queue(text: &mut Text, found: &QueueFinding) {
             text.key("queue", &quoted(&format!("{} {name}", limit.value as u64)));
         }
         QueueFinding::AtLeast(most) => {
-            text.comment(&format!("No queue limit: it was never full; it holds {most} packets or more."));
+            text.comment(&format!(
+                "No queue limit: no loss shows a full queue; it holds {most} packets or more."
+            ));
             if *most > DEFAULT_QUEUE {
                 text.key("queue", &quoted(&format!("{most} packets")));
             }

@@ -101,6 +101,23 @@ fn binomial(count: usize, hits: usize, share: f64) -> f64 {
     (ways + k * share.ln() + (n - k) * (-share).ln_1p()).exp()
 }
 
+/// The probability of `hits` or more in `count` trials; one if that is no more than to be expected.
+pub fn binomial_tail(count: usize, hits: usize, share: f64) -> f64 {
+    if hits as f64 <= count as f64 * share {
+        return 1.0;
+    }
+    let mut sum = 0.0;
+    for more in hits..=count {
+        let next = binomial(count, more, share);
+        sum += next;
+        // The terms fall quickly beyond the mean.
+        if next < sum * 1e-12 {
+            break;
+        }
+    }
+    sum.min(1.0)
+}
+
 /// The logarithm of n!: by Stirling's series above 20, which is exact to 10⁻¹⁰ there.
 fn ln_factorial(n: f64) -> f64 {
     if n <= 20.0 {

@@ -1,219 +1,484 @@
-//! Restricts programs in the machine's network to one address: sockets that would listen on every address
-//! listen only there.
+//! Restricts programs in the machine's network to the far end's addresses: sockets that would listen on every
+//! address listen only there.
 //!
-//! They are in a control group (cgroups(7), version 2) with two attached BPF programs, which the kernel runs
-//! at each `bind(2)` and detaches when their descriptors are closed.
+//! A seccomp filter (seccomp(2)) makes their calls of `bind` and `listen` wait for a thread of this process
+//! (seccomp_unotify(2)), which binds a duplicate of the socket. That takes no control group, whose files many
+//! containers can't write. It keeps programs that mean no harm from listening elsewhere; one that changes an
+//! address while it waits has all rights that it needs to do worse.
 #![allow(unsafe_code)]
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bpf::{Instruction, Kind, instruction, link, load};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{ipv6_v6only, socket_domain};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{CapabilitySet, capabilities};
 
-/// Prefix of the groups' names.
-const PREFIX: &str = "longwire-";
-const INET4_BIND: u32 = 8;
-const INET6_BIND: u32 = 9;
-/// Offsets of addresses in `struct bpf_sock_addr`.
-const USER_IP4: i16 = 4;
-const USER_IP6: i16 = 8;
+use crate::system_call::checked;
 
-/// A control group whose members listen on one address instead of all.
-#[derive(Debug)]
+/// `AUDIT_ARCH_…` of linux/audit.h: how calls of this program's architecture are marked.
+const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
+    0xc000_003e
+} else if cfg!(target_arch = "aarch64") {
+    0xc000_00b7
+} else {
+    0xc000_00f3
+};
+/// The bit of calls with the second numbering of x86-64, x32.
+const X32: u32 = 0x4000_0000;
+/// Offsets in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+/// CAP_NET_BIND_SERVICE, as a bit of `/proc/PID/status`.
+const LOW_PORTS: u64 = 1 << 10;
+/// Room for one descriptor.
+const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
+
+/// Where programs may listen instead of everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindGuard {
-    group: PathBuf,
-    members: File,
-    _links: [OwnedFd; 2],
+    /// By IPv4; sockets for both versions listen only there, too.
+    pub v4: Ipv4Addr,
+    /// By IPv6, for sockets that take nothing else. Without one, these can't be bound to every address.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// A command that starts a restricted program, until it has been started.
+#[derive(Debug)]
+pub struct GuardedCommand {
+    guard: BindGuard,
+    line: OwnedFd,
 }
 
 impl BindGuard {
-    /// Creates the group `name`, whose members listen on `address`.
+    /// Restricts a command, and whatever it starts. [`GuardedCommand::started`] must follow.
     ///
     /// # Errors
-    /// If there are no control groups of version 2, or the kernel refuses.
-    pub fn new(name: &str, address: Ipv4Addr) -> io::Result<Self> {
-        let parent = own_group()?;
-        let group = parent.join(format!("{PREFIX}{name}"));
-        fs::create_dir(&group)?;
-        Self::attach(&group, address).inspect_err(|_| drop(fs::remove_dir(&group)))
-    }
-
-    fn attach(group: &Path, address: Ipv4Addr) -> io::Result<Self> {
-        let folder = File::open(group)?;
-        let address = u32::from_ne_bytes(address.octets());
-        let target = folder.as_raw_fd().cast_unsigned();
-        let attach =
-            |place, code: &[Instruction]| link(&load(Kind::SocketAddress, place, code)?, target, place);
-        let links = [attach(INET4_BIND, &bind4(address))?, attach(INET6_BIND, &bind6(address))?];
-        let members = OpenOptions::new().write(true).open(group.join("cgroup.procs"))?;
-        Ok(Self { group: group.into(), members, _links: links })
-    }
-
-    /// Makes a command join the group before it runs.
-    ///
-    /// # Errors
-    /// If this process is out of file descriptors.
-    pub fn admit(&self, command: &mut Command) -> io::Result<()> {
-        let members = self.members.as_fd().try_clone_to_owned()?;
-        // SAFETY: between fork and exec the closure makes one system call, on existing values.
+    /// If this process may not look into others, or is out of file descriptors.
+    pub fn restrict(self, command: &mut Command) -> io::Result<GuardedCommand> {
+        if !capabilities(None)?.effective.contains(CapabilitySet::SYS_PTRACE) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "CAP_SYS_PTRACE is missing"));
+        }
+        let (line, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let filter = filter();
+        // SAFETY: between fork and exec the closure only makes system calls, on existing values.
         unsafe {
             command.pre_exec(move || {
-                // "0" is the process that writes.
-                rustix::io::write(&members, b"0")?;
-                Ok(())
+                let filtered = install(&filter);
+                hand_over(&its, filtered.as_ref())?;
+                filtered.map(drop)
             });
         }
-        Ok(())
+        Ok(GuardedCommand { guard: self, line })
     }
 }
 
-impl Drop for BindGuard {
-    /// Removes the group if it is empty, as it is when its services have ended; a leftover one has no effect.
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.group);
+impl GuardedCommand {
+    /// Answers the program's calls from now on, until it and all that it has started have ended.
+    ///
+    /// # Errors
+    /// If the kernel has refused the filter, or no thread can be started.
+    pub fn started(self) -> io::Result<()> {
+        let calls = received(&self.line)?;
+        let thread = std::thread::Builder::new().name("bind-guard".to_owned());
+        thread.spawn(move || self.guard.answer_all(&calls)).map(drop)
+    }
+
+    /// Why the kernel refused the filter, if it did: the command was not started then.
+    pub fn refusal(&self) -> Option<io::Error> {
+        received(&self.line).err().filter(|error| error.kind() != io::ErrorKind::WouldBlock)
     }
 }
 
-/// Removes empty groups left by killed runs beside this process's own.
-pub fn sweep() {
-    let Ok(parent) = own_group() else { return };
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.rsplit_once('-')?.1.parse::<u32>().ok());
-        if process.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
-            // The kernel keeps a group that has members.
-            let _ = fs::remove_dir(entry.path());
+/// The filter: `bind` and `listen` wait. `io_uring` could bind too, and does not exist here. Calls of another
+/// architecture have other numbers, so that programs that make some are ended.
+fn filter() -> Vec<libc::sock_filter> {
+    let load = |offset| (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    let equal = |value, yes, no| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+    let end = |verdict| (libc::BPF_RET | libc::BPF_K, 0, 0, verdict);
+    let number = |call: libc::c_long| call as u32;
+    let code = [
+        load(ARCH),
+        equal(ARCHITECTURE, 1, 0),
+        end(libc::SECCOMP_RET_KILL_PROCESS),
+        load(NUMBER),
+        (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, !X32),
+        equal(number(libc::SYS_bind), 3, 0),
+        equal(number(libc::SYS_listen), 2, 0),
+        equal(number(libc::SYS_io_uring_setup), 2, 0),
+        end(libc::SECCOMP_RET_ALLOW),
+        end(libc::SECCOMP_RET_USER_NOTIF),
+        end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+    ];
+    let instruction =
+        |(code, jt, jf, k): (u32, u8, u8, u32)| libc::sock_filter { code: code as u16, jt, jf, k };
+    code.map(instruction).to_vec()
+}
+
+/// Installs the filter in the calling thread, for whatever it executes and starts; the result is the
+/// descriptor at which the calls are received. Safe between fork and exec.
+fn install(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // A signal must not restart a call that is being answered.
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the program outlives the call, which only reads it; the result is a new descriptor.
+    unsafe {
+        let installed =
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program);
+        checked(installed).map(|fd| OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}
+
+/// Sends the descriptor, or the number of the error. Safe between fork and exec.
+fn hand_over(line: &OwnedFd, filtered: Result<&OwnedFd, &io::Error>) -> io::Result<()> {
+    let fds = filtered.ok().map(|fd| [fd.as_fd()]);
+    let number = filtered.err().and_then(io::Error::raw_os_error).unwrap_or_default().to_ne_bytes();
+    let mut space = [MaybeUninit::uninit(); ROOM];
+    let mut handed = SendAncillaryBuffer::new(&mut space);
+    if let Some(fds) = &fds {
+        handed.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    sendmsg(line, &[IoSlice::new(&number)], &mut handed, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives the descriptor. Nothing is there before the command was started, and does not wait.
+fn received(line: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); ROOM];
+    let mut handed = RecvAncillaryBuffer::new(&mut space);
+    let mut number = [0; 4];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    recvmsg(line, &mut [IoSliceMut::new(&mut number)], &mut handed, flags)?;
+    let fd = handed.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    fd.ok_or_else(|| io::Error::from_raw_os_error(i32::from_ne_bytes(number)))
+}
+
+/// What a waiting call is to return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// What the kernel says.
+    OfKernel,
+    /// 0: it was done here.
+    Done,
+}
+
+impl BindGuard {
+    /// Answers calls until nobody is left who could make one.
+    fn answer_all(self, calls: &OwnedFd) {
+        loop {
+            let mut polls = [PollFd::new(calls, PollFlags::IN)];
+            // A signal wakes it with nothing to read.
+            let _ = poll(&mut polls, None);
+            if polls[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                return;
+            }
+            if !polls[0].revents().contains(PollFlags::IN) {
+                continue;
+            }
+            // SAFETY: all-zero memory, which the kernel requires and fills; it outlives the call.
+            let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            if unsafe { libc::ioctl(calls.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) } < 0 {
+                // The caller has been killed meanwhile.
+                continue;
+            }
+            let answer = self.answer(calls, &call);
+            let response = libc::seccomp_notif_resp {
+                id: call.id,
+                val: 0,
+                error: answer.as_ref().err().map_or(0, |errno| -errno.raw_os_error()),
+                flags: if answer == Ok(Answer::OfKernel) {
+                    libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32
+                } else {
+                    0
+                },
+            };
+            // SAFETY: the response outlives the call. One whose caller has been killed is not needed.
+            unsafe { libc::ioctl(calls.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
         }
     }
-}
 
-/// The control group of this process in the hierarchy of version 2.
-fn own_group() -> io::Result<PathBuf> {
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "control groups of version 2 are not mounted");
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or_else(missing)?;
-    Ok(Path::new(mount_point(&mounts).ok_or_else(missing)?).join(own))
-}
-
-/// The mount point of the whole hierarchy of version 2 (proc_pid_mountinfo(5)).
-fn mount_point(mounts: &str) -> Option<&str> {
-    mounts.lines().find_map(|line| {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        (system.starts_with("cgroup2 ") && root == "/").then_some(point)
-    })
-}
-
-/// r2 = the word of the context at `offset`.
-const fn read_word(offset: i16) -> Instruction {
-    instruction(0x61, 0x12, offset, 0)
-}
-
-/// Skips `distance` instructions if r2 is not 0.
-const fn skip_unless_zero(distance: i16) -> Instruction {
-    instruction(0x55, 0x02, distance, 0)
-}
-
-/// Sets the word of the context at `offset` to `word`.
-const fn write_word(offset: i16, word: u32) -> [Instruction; 2] {
-    // r2 = word, 32 bits; then the store.
-    [instruction(0xb4, 0x02, 0, word), instruction(0x63, 0x21, offset, 0)]
-}
-
-/// r0 = 1, exit: `bind` continues.
-const ALLOW: [Instruction; 2] = [instruction(0xb7, 0x00, 0, 1), instruction(0x95, 0x00, 0, 0)];
-
-/// 0.0.0.0 becomes the address.
-fn bind4(address: u32) -> Vec<Instruction> {
-    let write = write_word(USER_IP4, address);
-    [&[read_word(USER_IP4), skip_unless_zero(2)][..], &write, &ALLOW].concat()
-}
-
-/// `::` becomes the address in its IPv6 form, ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2).
-fn bind6(address: u32) -> Vec<Instruction> {
-    let words = [0, 4, 8, 12].map(|at| USER_IP6 + at);
-    let mut code = Vec::new();
-    for (at, offset) in words.into_iter().enumerate() {
-        // Skips the other comparisons and the four instructions that write.
-        let rest = 2 * (words.len() - 1 - at) + 4;
-        code.extend([read_word(offset), skip_unless_zero(rest as i16)]);
+    /// Makes a call of `bind` or `listen` in the place of the one who waits in it, if it concerns an address
+    /// of the Internet.
+    fn answer(self, calls: &OwnedFd, call: &libc::seccomp_notif) -> Result<Answer, Errno> {
+        let [fd, address, length, ..] = call.data.args;
+        let caller = Caller::of(call.pid).ok_or(Errno::SRCH)?;
+        let socket = caller.descriptor(fd as libc::c_int)?;
+        let domain = match socket_domain(&socket) {
+            Ok(domain @ (AddressFamily::INET | AddressFamily::INET6)) => domain,
+            // The kernel has the right error for what is no socket.
+            _ => return Ok(Answer::OfKernel),
+        };
+        let listens = libc::c_long::from(call.data.nr) & !libc::c_long::from(X32) == libc::SYS_listen;
+        let mut asked = SocketAddress::default();
+        if listens {
+            if is_bound(&socket) {
+                return Ok(Answer::OfKernel);
+            }
+            asked = SocketAddress::everywhere(domain);
+        } else if !caller.read(address, asked.room(length)) {
+            return Err(Errno::FAULT);
+        }
+        // Whoever has got the number of one that has ended must not be taken for it.
+        // SAFETY: the number outlives the call.
+        unsafe {
+            let valid =
+                libc::ioctl(calls.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id);
+            if valid < 0 {
+                return Err(Errno::SRCH);
+            }
+        }
+        if asked.is_everywhere(domain) {
+            let only_v6 = domain == AddressFamily::INET6 && ipv6_v6only(&socket)?;
+            let to = if only_v6 { self.v6.ok_or(Errno::ADDRNOTAVAIL)? } else { self.v4.to_ipv6_mapped() };
+            asked.move_to(domain, to);
+        }
+        if caller.may_not_have(asked.port()) {
+            return Err(Errno::ACCESS);
+        }
+        asked.bind(&socket)?;
+        Ok(if listens { Answer::OfKernel } else { Answer::Done })
     }
-    code.extend(write_word(words[2], 0xffff_u32.to_be()));
-    code.extend(write_word(words[3], address));
-    code.extend(ALLOW);
-    code
+}
+
+/// A thread that waits in a call.
+struct Caller {
+    memory: File,
+    /// Its process.
+    process: Pid,
+    /// Whether it may use ports of the system's services.
+    has_low_ports: bool,
+}
+
+impl Caller {
+    fn of(thread: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::trim)
+        };
+        Some(Self {
+            memory: File::open(format!("/proc/{thread}/mem")).ok()?,
+            process: Pid::from_raw(field("Tgid:")?.parse().ok()?)?,
+            has_low_ports: u64::from_str_radix(field("CapEff:")?, 16).ok()? & LOW_PORTS != 0,
+        })
+    }
+
+    /// A duplicate of a descriptor.
+    fn descriptor(&self, number: libc::c_int) -> Result<OwnedFd, Errno> {
+        pidfd_getfd(pidfd_open(self.process, PidfdFlags::empty())?, number, PidfdGetfdFlags::empty())
+    }
+
+    /// Reads its memory; false if there is none.
+    fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        self.memory.read_exact_at(to, address).is_ok()
+    }
+
+    /// Whether it is refused a port that this process might have.
+    fn may_not_have(&self, port: u16) -> bool {
+        let first = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+        let first = first.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024);
+        port != 0 && port < first && !self.has_low_ports
+    }
+}
+
+/// An address as `bind` takes it: `struct sockaddr_in` or `sockaddr_in6`, as far as it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct SocketAddress {
+    bytes: [u8; size_of::<libc::sockaddr_in6>()],
+    length: usize,
+}
+
+/// Offsets in both structures, and the lengths of addresses.
+const PORT: usize = 2;
+const ADDRESS_V4: std::ops::Range<usize> = 4..8;
+const ADDRESS_V6: std::ops::Range<usize> = 8..24;
+
+impl SocketAddress {
+    /// Every address, and any port.
+    fn everywhere(domain: AddressFamily) -> Self {
+        let mut own = Self::default();
+        own.room(size_of::<libc::sockaddr_in6>() as u64);
+        own.bytes[..PORT].copy_from_slice(&domain.as_raw().to_ne_bytes());
+        own
+    }
+
+    /// Room for an address of this length, of which more than is needed is left out.
+    fn room(&mut self, length: u64) -> &mut [u8] {
+        self.length = usize::try_from(length).unwrap_or(usize::MAX).min(self.bytes.len());
+        &mut self.bytes[..self.length]
+    }
+
+    fn place(domain: AddressFamily) -> std::ops::Range<usize> {
+        if domain == AddressFamily::INET { ADDRESS_V4 } else { ADDRESS_V6 }
+    }
+
+    /// Whether it means every address, for a socket of this domain. Those of IPv4 may leave the family out
+    /// (ip(7)), and those of IPv6 mean every address of IPv4 by its form of IPv6, too.
+    fn is_everywhere(&self, domain: AddressFamily) -> bool {
+        let place = Self::place(domain);
+        let family = u16::from_ne_bytes([self.bytes[0], self.bytes[1]]);
+        let is_v4 = domain == AddressFamily::INET;
+        let fits = family == domain.as_raw() || (is_v4 && family == AddressFamily::UNSPEC.as_raw());
+        let own = &self.bytes[place.clone()];
+        let mapped = Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().octets();
+        fits && self.length >= place.end && (own.iter().all(|byte| *byte == 0) || own == mapped)
+    }
+
+    fn move_to(&mut self, domain: AddressFamily, address: Ipv6Addr) {
+        let octets = address.octets();
+        let place = Self::place(domain);
+        self.bytes[..PORT].copy_from_slice(&domain.as_raw().to_ne_bytes());
+        // The address of IPv4 is at the end of its form of IPv6.
+        self.bytes[place.clone()].copy_from_slice(&octets[octets.len() - place.len()..]);
+    }
+
+    fn port(&self) -> u16 {
+        u16::from_be_bytes([self.bytes[PORT], self.bytes[PORT + 1]])
+    }
+
+    fn bind(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        // SAFETY: pointer and length are those of the bytes, which the kernel only reads and checks.
+        let done = unsafe {
+            libc::bind(socket.as_raw_fd(), self.bytes.as_ptr().cast(), self.length as libc::socklen_t)
+        };
+        checked(done).map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// Whether a socket has a port.
+fn is_bound(socket: &OwnedFd) -> bool {
+    rustix::net::getsockname(socket)
+        .is_ok_and(|own| std::net::SocketAddr::try_from(own).is_ok_and(|own| own.port() != 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
-    #[test]
-    fn the_hierarchy_is_found_by_its_kind() {
-        let mounts = "26 24 0:22 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n\
-            27 24 0:23 /part /mnt rw - cgroup2 cgroup2 rw\n\
-            28 24 0:23 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-        assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup/unified"));
-        assert_eq!(mount_point("26 24 0:22 / / rw - ext4 /dev/vda rw\n"), None);
+    /// Makes a copy of this test program print where it listens.
+    const LISTEN: &str = "LONGWIRE_TEST_LISTEN";
+    const NOBODY: u32 = 65_534;
+
+    /// A socket for IPv6 alone.
+    fn only_v6() -> io::Result<OwnedFd> {
+        let socket = rustix::net::socket(AddressFamily::INET6, SocketType::STREAM, None)?;
+        rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
+        Ok(socket)
     }
 
+    fn ip_of(socket: &OwnedFd) -> io::Result<IpAddr> {
+        Ok(SocketAddr::try_from(rustix::net::getsockname(socket)?)?.ip())
+    }
+
+    /// Where a socket listens that asks for this.
+    fn listening(asked: &str) -> io::Result<IpAddr> {
+        match asked {
+            "udp" => UdpSocket::bind("0.0.0.0:0")?.local_addr().map(|own| own.ip()),
+            "v6 alone" => {
+                let socket = only_v6()?;
+                rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))?;
+                ip_of(&socket)
+            }
+            "unbound" => {
+                let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+                rustix::net::listen(&socket, 1)?;
+                ip_of(&socket)
+            }
+            "unix" => std::os::unix::net::UnixListener::bind("").map(|_| Ipv4Addr::UNSPECIFIED.into()),
+            asked => TcpListener::bind(asked)?.local_addr().map(|own| own.ip()),
+        }
+    }
+
+    /// Not a test: runs with the restriction, and in a thread that is not the process's first.
     #[test]
-    fn every_jump_leads_to_the_end_of_the_writes() {
-        for code in [bind4(1), bind6(1)] {
-            let jumps = code.iter().enumerate().filter(|(_, i)| i.opcode == 0x55);
-            for (at, jump) in jumps {
-                assert_eq!(at + 1 + jump.offset as usize, code.len() - 2);
+    fn says_where_it_listens() {
+        let Some(asked) = std::env::var_os(LISTEN) else { return };
+        for asked in asked.to_str().unwrap().split(',') {
+            match listening(asked) {
+                Ok(has) => println!("asked {asked} has {has}"),
+                Err(error) => println!("asked {asked} has {:?}", error.kind()),
             }
         }
     }
 
-    /// Makes a copy of this test program print where it listens.
-    const LISTEN: &str = "LONGWIRE_TEST_LISTEN";
-
-    /// Not a test: runs inside the group.
-    #[test]
-    fn says_where_it_listens() {
-        if std::env::var_os(LISTEN).is_none() {
-            return;
+    /// What a program that asks for these has, without root's rights if it is not root.
+    fn has(guard: Option<BindGuard>, asked: &[&str], user: Option<u32>) -> Vec<String> {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "bind_guard::tests::says_where_it_listens", "--nocapture"])
+            .env(LISTEN, asked.join(","))
+            .stdout(std::process::Stdio::piped());
+        let guarded = guard.map(|guard| guard.restrict(&mut command).unwrap());
+        if let Some(user) = user {
+            // SAFETY: between fork and exec the closure makes system calls only.
+            unsafe {
+                command
+                    .pre_exec(move || checked(libc::syscall(libc::SYS_setresuid, user, user, user)).map(drop))
+            };
         }
-        for asked in ["0.0.0.0:0", "[::]:0", "127.0.0.1:0"] {
-            println!("asked {asked} has {}", TcpListener::bind(asked).unwrap().local_addr().unwrap().ip());
-        }
+        let child = command.spawn().unwrap();
+        guarded.into_iter().for_each(|guarded| guarded.started().unwrap());
+        let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        text.lines().filter_map(|line| Some(line.split_once(" has ")?.1.to_owned())).collect()
     }
 
     #[test]
-    fn members_listen_on_one_address() {
+    fn restricted_programs_listen_at_the_far_end_only() {
         let can = crate::abilities();
-        let own = own_group();
-        let Some(_) = own.as_ref().ok().filter(|_| can.root.available) else {
-            println!("skipped members_listen_on_one_address: {} {own:?}", can.root.reason);
+        if !can.root.available {
+            println!("skipped restricted_programs_listen_at_the_far_end_only: {}", can.root.reason);
             return;
-        };
-        let guard =
-            BindGuard::new(&format!("test-{}", std::process::id()), Ipv4Addr::new(127, 0, 0, 9)).unwrap();
-        let bound = |guard: Option<&BindGuard>| {
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command
-                .args(["--exact", "bind_guard::tests::says_where_it_listens", "--nocapture"])
-                .env(LISTEN, "1");
-            guard.inspect(|guard| guard.admit(&mut command).unwrap());
-            let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
-            let addresses = text.lines().filter_map(|line| Some(line.split_once(" has ")?.1.to_owned()));
-            addresses.collect::<Vec<_>>()
-        };
-        assert_eq!(bound(Some(&guard)), ["127.0.0.9", "::ffff:127.0.0.9", "127.0.0.1"]);
-        assert_eq!(bound(None), ["0.0.0.0", "::", "127.0.0.1"]);
-        let group = guard.group.clone();
-        drop(guard);
-        assert!(!group.exists());
+        }
+        let asked = [
+            "0.0.0.0:0",
+            "[::]:0",
+            "[::ffff:0.0.0.0]:0",
+            "v6 alone",
+            "unbound",
+            "udp",
+            "127.0.0.1:0",
+            "[::1]:0",
+            "127.0.0.1:81",
+        ];
+        let guard = BindGuard { v4: Ipv4Addr::new(127, 0, 0, 9), v6: Some(Ipv6Addr::LOCALHOST) };
+        let [far, own, far_mapped] = ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.9"];
+        let expected = [far, far_mapped, far_mapped, "::1", far, far, own, "::1", own];
+        assert_eq!(has(Some(guard), &asked, None), expected);
+        let all = "0.0.0.0";
+        let usual = [all, "::", "::ffff:0.0.0.0", "::", all, all, own, "::1", own];
+        assert_eq!(has(None, &asked, None), usual, "without it");
+        let only_v4 = BindGuard { v6: None, ..guard };
+        assert_eq!(has(Some(only_v4), &["v6 alone", "unix"], None), ["AddrNotAvailable", "0.0.0.0"]);
+        // The socket is bound here, with rights that the program may not have.
+        let asked = ["0.0.0.0:0", "0.0.0.0:81"];
+        assert_eq!(has(Some(guard), &asked, Some(NOBODY)), [far, "PermissionDenied"]);
+    }
+
+    #[test]
+    fn a_refused_filter_is_named() {
+        let (line, its) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let guard = BindGuard { v4: Ipv4Addr::LOCALHOST, v6: None };
+        let guarded = GuardedCommand { guard, line };
+        assert!(guarded.refusal().is_none(), "nothing was started");
+        hand_over(&its, Err(&io::Error::from_raw_os_error(libc::EBUSY))).unwrap();
+        assert_eq!(guarded.refusal().unwrap().raw_os_error(), Some(libc::EBUSY));
     }
 }

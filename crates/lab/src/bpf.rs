@@ -16,8 +16,6 @@ const LINK_UPDATE: libc::c_long = 29;
 pub enum Kind {
     /// Decides about a packet at an interface.
     Classifier = 3,
-    /// Sees the address to which a socket is bound.
-    SocketAddress = 18,
 }
 
 /// An instruction: opcode, registers (source in the upper half), offset, immediate.

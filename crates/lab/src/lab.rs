@@ -261,7 +261,6 @@ impl LabInfo {
 /// # Errors
 /// If something can't be removed; the rest is still removed.
 pub fn sweep() -> Result<Vec<String>, LabError> {
-    crate::bind_guard::sweep();
     if !LabState::read_all()?.iter().any(LabState::is_left) && LabState::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,6 +1,6 @@
 //! A run in real time, as seen through the API.
 
-use crate::comparison::Running;
+use crate::comparison::{Running, WrittenScenario, WrittenStart};
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::{graph, joined};
@@ -37,6 +37,8 @@ pub struct RunningInstance {
     pub(crate) rewiring: Mutex<()>,
     /// The links of the packet log, if there is one.
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
+    /// The start of the scenario that was written last.
+    written_start: Mutex<Option<WrittenStart>>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Mutex<PortWatches>,
@@ -76,12 +78,14 @@ impl RunningInstance {
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
+        let written_start = Mutex::default();
         let (logged, watches, answers) = (OnceLock::new(), Mutex::new(watches), Answers::default());
         Ok(Self {
             name,
             state,
             rewiring,
             logged,
+            written_start,
             planes,
             remote,
             watches,
@@ -151,6 +155,16 @@ impl RunningInstance {
     /// The running instance, for comparison with scenarios.
     pub(crate) fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
         Running { state, remote: self.remote(), elapsed: self.elapsed() }
+    }
+
+    /// The scenario that describes it.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub fn written(&self) -> Result<WrittenScenario, SetError> {
+        let state = self.state();
+        let mut start = self.written_start.lock().unwrap_or_else(PoisonError::into_inner);
+        self.running(&state).written(&mut start)
     }
 
     /// The control planes of its routers.
@@ -436,7 +450,7 @@ impl Instance for RunningInstance {
     }
 
     fn scenario(&self) -> Result<String, SetError> {
-        self.running(&self.state()).written()
+        self.written().map(|written| written.whole())
     }
 
     fn compare(&self, toml: &str) -> Result<Comparison, SetError> {

@@ -10,6 +10,7 @@ use longwire_port::driver::pcap::{PcapError, Recorder};
 use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,48 +20,65 @@ pub struct Recording(Arc<Mutex<Capture>>);
 /// A capture being written.
 struct Capture {
     recorder: Recorder,
-    rotation: Option<RotatedCapture>,
+    file: CaptureFile,
+    rotation: Option<Rotation>,
     /// Frames that are missing in files before this one.
     missed: u64,
     /// Why it is not rotated any more.
     error: Option<String>,
 }
 
-/// What each file of a rotated capture begins with.
-struct RotatedCapture {
-    rotation: Rotation,
+/// What each file of a capture begins with.
+struct CaptureFile {
     path: PathBuf,
-    ports: Vec<String>,
+    contents: CaptureContents,
     epoch: Nanos,
 }
 
+enum CaptureContents {
+    /// Arrivals at all ports, in the order of the plan.
+    Arrivals(Vec<String>),
+    /// What a port sends.
+    Output(String),
+}
+
+impl CaptureFile {
+    fn begin(&self, file: File) -> Result<Recorder, PcapError> {
+        match &self.contents {
+            CaptureContents::Arrivals(ports) => {
+                let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+                Recorder::begin(&self.path, file, &ports, self.epoch)
+            }
+            CaptureContents::Output(port) => Recorder::of_port(&self.path, file, port, self.epoch),
+        }
+    }
+}
+
 impl Capture {
-    fn new(recorder: Recorder, rotation: Option<RotatedCapture>) -> Arc<Mutex<Self>> {
-        Arc::new(Mutex::new(Self { recorder, rotation, missed: 0, error: None }))
+    /// Creates the file.
+    fn create(file: CaptureFile, rotation: Option<Rotation>) -> anyhow::Result<Arc<Mutex<Self>>> {
+        let created = create(&file.path, rotation);
+        let created = created.with_context(|| format!("can't write the capture {}", file.path.display()))?;
+        let recorder = file.begin(created)?;
+        Ok(Arc::new(Mutex::new(Self { recorder, file, rotation, missed: 0, error: None })))
     }
 
     /// The recorder, of a new file if this one is full.
     fn recorder(&mut self) -> &mut Recorder {
-        let full = |rotated: &RotatedCapture| is_full(Some(rotated.rotation), self.recorder.written());
-        if self.rotation.as_ref().is_some_and(full)
-            && let Some(rotated) = self.rotation.take()
+        if is_full(self.rotation, self.recorder.written())
+            && let Some(rotation) = self.rotation
+            && let Err(error) = self.rotate(rotation)
         {
-            match self.rotate(&rotated) {
-                Ok(()) => self.rotation = Some(rotated),
-                Err(error) => {
-                    self.error =
-                        Some(format!("{} is not rotated any more: {error:#}", rotated.path.display()));
-                }
-            }
+            self.rotation = None;
+            let path = self.file.path.display();
+            self.error = Some(format!("{path} is not rotated any more: {error:#}"));
         }
         &mut self.recorder
     }
 
-    fn rotate(&mut self, rotated: &RotatedCapture) -> anyhow::Result<()> {
+    fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
         self.recorder.finish()?;
-        let RotatedCapture { rotation, path, ports, epoch } = rotated;
-        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-        let next = Recorder::begin(path, rotation.next(path)?, &ports, *epoch)?;
+        let next = self.file.begin(rotation.next(&self.file.path)?)?;
         self.missed += std::mem::replace(&mut self.recorder, next).missed();
         Ok(())
     }
@@ -87,15 +105,9 @@ impl Recording {
         plan: &Plan,
         ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
-        let (names, epoch): (Vec<&str>, _) = (plan.ports.iter().map(|port| &*port.name).collect(), epoch());
-        let file =
-            create(path, rotation).with_context(|| format!("can't write the capture {}", path.display()))?;
-        let recorder = Recorder::begin(path, file, &names, epoch)?;
-        let rotated = rotation.map(|rotation| {
-            let ports = names.iter().map(ToString::to_string).collect();
-            RotatedCapture { rotation, path: path.into(), ports, epoch }
-        });
-        let capture = Capture::new(recorder, rotated);
+        let ports_of_plan = plan.ports.iter().map(|port| port.name.to_string()).collect();
+        let contents = CaptureContents::Arrivals(ports_of_plan);
+        let capture = Capture::create(CaptureFile { path: path.into(), contents, epoch: epoch() }, rotation)?;
         let recorded = |(place, port)| {
             let capture = Arc::clone(&capture);
             Box::new(InterceptedPort::new(port, RecordingPort { place, capture })) as Box<dyn Port>
@@ -126,17 +138,18 @@ pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
 /// # Errors
 /// If a file can't be created.
 pub fn record_outputs(
+    (files, rotation): (&PortFiles, Option<Rotation>),
     plan: &Plan,
-    files: &PortFiles,
     ports: Vec<Box<dyn Port>>,
-) -> Result<Outputs, PcapError> {
+) -> anyhow::Result<Outputs> {
     let epoch = epoch();
     let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
-        let file = captures.output.as_ref().filter(|_| plan.leads_outside(port))?;
-        Some(Recorder::of_port(file, &port.name, epoch).map(|recorder| Capture::new(recorder, None)))
+        let path = captures.output.clone().filter(|_| plan.leads_outside(port))?;
+        let contents = CaptureContents::Output(port.name.to_string());
+        Some(Capture::create(CaptureFile { path, contents, epoch }, rotation))
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
-    let recorders: Vec<_> = recorders.collect::<Result<_, _>>()?;
+    let recorders: Vec<_> = recorders.collect::<anyhow::Result<_>>()?;
     let intercepted = |(place, port): (u16, Box<dyn Port>)| match &recorders[usize::from(place)] {
         Some(capture) => {
             Box::new(InterceptedPort::new(port, OutputRecorder { capture: Arc::clone(capture) }))

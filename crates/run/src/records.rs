@@ -132,7 +132,7 @@ impl RealRecords {
             captures.push(started);
             ports = recorded;
         }
-        let (outputs, ports) = record_outputs(plan, files, ports)?;
+        let (outputs, ports) = record_outputs((files, options.rotation), plan, ports)?;
         captures.extend(outputs);
         let log = Log::start(&options, plan, false)?;
         let create = |series| SeriesFile::create(series, options.rotation, plan);

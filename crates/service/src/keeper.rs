@@ -17,9 +17,6 @@ use std::time::Duration;
 
 /// Time until a change survives a power cut. Waiting for the disk at each would make changes slow.
 const TO_DISK: Nanos = Nanos::from_secs(1);
-/// Most links of a scenario for whose saving answers wait: it compares all of them with the start, which
-/// takes seconds for hundreds of thousands.
-pub(crate) const MOST_AWAITED: usize = 10_000;
 
 /// Logs the changes of an instance, and saves its state.
 pub(crate) struct Keeper {
@@ -27,8 +24,6 @@ pub(crate) struct Keeper {
     pub(crate) name: String,
     /// Where it is saved, if it is, until it has been saved for the last time.
     pub(crate) state: Option<Weak<State>>,
-    /// Whether answers wait until their changes are saved.
-    pub(crate) is_awaited: bool,
     pub(crate) log: Arc<EventLog>,
 }
 
@@ -50,14 +45,8 @@ impl Keeper {
                         reached = reached.max(self.log_change(what));
                         savers.push(saver);
                     }
-                    let answer = |saved: Saved| savers.into_iter().for_each(|saver| saver.end(saved.clone()));
-                    if self.is_awaited {
-                        answer(self.save(Survives::Kill));
-                    } else {
-                        answer(Ok(()));
-                        // A failure is in the log.
-                        let _ = self.save(Survives::Kill);
-                    }
+                    let saved = self.save(Survives::Kill);
+                    savers.into_iter().for_each(|saver| saver.end(saved.clone()));
                     let soon = monotonic() + TO_DISK;
                     due = due.filter(|due| *due < soon).or(Some(soon)).filter(|_| self.state.is_some());
                 }
@@ -79,7 +68,7 @@ impl Keeper {
         let (Some(state), Some(instance)) = (state.upgrade(), self.instance.upgrade()) else {
             return Err("the instance is ending".into());
         };
-        let written = state.write(&*instance, survives);
+        let written = state.write(&instance, survives);
         let reason = written.as_ref().err().map(|error| chain(error.as_ref()));
         log_unsaved(written, self.field(), &self.log);
         reason.map_or(Ok(()), Err)

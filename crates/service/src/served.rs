@@ -1,7 +1,7 @@
 //! A scenario of a service: started, changed by its file, saved, stopped.
 
 use crate::event_log::{EventLog, Field};
-use crate::keeper::{Keeper, MOST_AWAITED, log_unsaved};
+use crate::keeper::{Keeper, log_unsaved};
 use crate::scenarios::NamedScenario;
 use crate::state::{State, Survives};
 use anyhow::Context;
@@ -80,13 +80,12 @@ impl PreparedScenario {
         let run = RealRun::start(plan, hosts, options).with_context(failed)?;
         let _kept_off = run.keep_off();
         if let Some(state) = &state {
-            state.write(&**run.instance(), Survives::PowerCut)?;
+            state.write(run.instance(), Survives::PowerCut)?;
         }
         let keeper = Keeper {
             instance: Arc::downgrade(run.instance()),
             name: named.name.clone(),
             state: state.as_ref().map(Arc::downgrade),
-            is_awaited: links <= MOST_AWAITED,
             log: Arc::clone(log),
         };
         keeper.start(noticed).context("the thread that keeps the state")?;
@@ -177,7 +176,7 @@ impl ServedScenario {
 
     fn save(&self, log: &EventLog) {
         if let (Some(state), Some(run)) = (&self.state, &self.run) {
-            log_unsaved(state.write(&**run.instance(), Survives::PowerCut), self.field(), log);
+            log_unsaved(state.write(run.instance(), Survives::PowerCut), self.field(), log);
         }
     }
 

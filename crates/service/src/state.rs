@@ -1,30 +1,44 @@
 //! The state of a service: for each scenario its file as given, and the scenario that ran last.
 //!
-//! It is in two files, both replaced as a whole. `NAME.now` has every change that was answered, unless there
-//! are very many links: it survives any end of the process, but nothing waits for the disk. `NAME.json` is on
-//! the disk, and survives a power cut too; it is read if the other one is damaged.
+//! It is in three files, all replaced as a whole. `NAME.json` has both as of the last time that the scenario
+//! was applied, or objects were added or removed. The changes of settings since then, which are usually far
+//! less, are in two files with its number. `NAME.now` has every change that was answered: it survives any end
+//! of the process, but nothing waits for the disk. `NAME.changes` is on the disk, as `NAME.json` is, and
+//! survives a power cut too; it is read if the other one is damaged.
 
 use anyhow::Context;
-use longwire_control::Instance;
+use longwire_run::comparison::with_changes;
+use longwire_run::instance::RunningInstance;
 use longwire_rundir::{Lock, prepare};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The state of a scenario.
 #[derive(Debug)]
 pub struct State {
-    /// What survives the end of the process.
-    now: PathBuf,
-    /// What survives a power cut, too.
+    /// The scenario.
     path: PathBuf,
-    /// The scenario's file as last applied.
-    given: Mutex<String>,
+    /// Its changes since, in a file that survives the end of the process.
+    now: PathBuf,
+    /// Its changes since, in a file that survives a power cut, too.
+    changes: PathBuf,
+    known: Mutex<KnownState>,
     /// Keeps a second service from writing the same state.
     _lock: Lock,
+}
+
+/// What a state is about.
+#[derive(Debug)]
+struct KnownState {
+    /// The scenario's file as last applied.
+    given: String,
+    /// The scenario that was written, and its number, if it is with this file.
+    written: Option<(Arc<str>, u64)>,
 }
 
 /// What a written state survives.
@@ -58,9 +72,9 @@ impl State {
         let lock = lock.with_context(|| {
             format!("another service keeps the state of \"{name}\" in {}: end it first", folder.display())
         })?;
-        let given = Mutex::new(given.to_owned());
-        let [now, path] = ["now", "json"].map(|end| folder.join(format!("{name}.{end}")));
-        Ok(Self { now, path, given, _lock: lock })
+        let known = Mutex::new(KnownState { given: given.to_owned(), written: None });
+        let [path, now, changes] = ["json", "now", "changes"].map(|end| folder.join(format!("{name}.{end}")));
+        Ok(Self { path, now, changes, known, _lock: lock })
     }
 
     /// The scenario that ran last, if its file has not changed since.
@@ -68,19 +82,19 @@ impl State {
     /// # Errors
     /// If there is a state that can't be read.
     pub fn last(&self) -> anyhow::Result<Option<String>> {
-        let read = |path: &Path| serde_json::from_str::<Value>(&fs::read_to_string(path).ok()?).ok();
-        let state = match read(&self.now) {
-            Some(state) => state,
-            None => match self.on_disk()? {
-                Some(state) => state,
-                None => return Ok(None),
-            },
-        };
-        let same = state["given"].as_str() == Some(&*self.given());
-        Ok(state["running"].as_str().filter(|_| same).map(String::from))
+        let Some(state) = self.on_disk()? else { return Ok(None) };
+        let same = state["given"].as_str() == Some(&*self.known().given);
+        let Some(base) = state["running"].as_str().filter(|_| same) else { return Ok(None) };
+        let since = [&self.now, &self.changes].into_iter().find_map(|path| {
+            let later: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+            // Others belong to an earlier scenario.
+            (later["of"] == state["number"]).then(|| later["changes"].as_str().map(String::from))?
+        });
+        let changes = since.as_deref().or_else(|| state["changes"].as_str()).unwrap_or_default();
+        Ok(Some(with_changes(base, changes)))
     }
 
-    /// The state that survives a power cut.
+    /// The scenario and its file.
     fn on_disk(&self) -> anyhow::Result<Option<Value>> {
         let failed = || format!("the state {}", self.path.display());
         let text = match fs::read_to_string(&self.path) {
@@ -93,31 +107,53 @@ impl State {
 
     /// Sets the text of the scenario's file.
     pub fn give(&self, given: &str) {
-        *self.given() = given.into();
-    }
-
-    /// Writes the running scenario, which survives what `survives` says.
-    ///
-    /// # Errors
-    /// If it can't be read or written.
-    pub fn write(&self, instance: &dyn Instance, survives: Survives) -> anyhow::Result<()> {
-        // Held while writing, so that an older state does not replace a newer one.
-        let given = self.given();
-        let state = json!({ "given": *given, "running": instance.scenario()? }).to_string();
-        let replaced = |path: &Path, survives| {
-            replace(path, &state, survives).with_context(|| format!("can't write {}", path.display()))
-        };
-        replaced(&self.now, Survives::Kill)?;
-        match survives {
-            Survives::Kill => Ok(()),
-            Survives::PowerCut => replaced(&self.path, survives),
+        let mut known = self.known();
+        if known.given != given {
+            *known = KnownState { given: given.into(), written: None };
         }
     }
 
-    /// The text is valid even after a panic of another thread.
-    fn given(&self) -> std::sync::MutexGuard<'_, String> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Writes the running scenario, which survives what `survives` says: only its changes, if the rest is as
+    /// before.
+    ///
+    /// # Errors
+    /// If it can't be read or written.
+    pub fn write(&self, instance: &RunningInstance, survives: Survives) -> anyhow::Result<()> {
+        // Held while writing, so that an older state does not replace a newer one.
+        let mut known = self.known();
+        let running = instance.written()?;
+        let replaced = |path: &Path, state: &Value, survives| {
+            let written = replace(path, &state.to_string(), survives);
+            written.with_context(|| format!("can't write {}", path.display()))
+        };
+        let same = known.written.as_ref().filter(|(text, _)| Arc::ptr_eq(text, &running.text));
+        let Some((_, number)) = same else {
+            let number = new_number();
+            let state = json!({
+                "number": number, "given": known.given, "running": running.base(), "changes": running.changes,
+            });
+            replaced(&self.path, &state, Survives::PowerCut)?;
+            known.written = Some((running.text, number));
+            return Ok(());
+        };
+        let state = json!({ "of": number, "changes": running.changes });
+        replaced(&self.now, &state, Survives::Kill)?;
+        match survives {
+            Survives::Kill => Ok(()),
+            Survives::PowerCut => replaced(&self.changes, &state, survives),
+        }
     }
+
+    /// The data are consistent even after a panic of another thread.
+    fn known(&self) -> std::sync::MutexGuard<'_, KnownState> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number that no other scenario of a state has, also after a restart: the time in ns.
+fn new_number() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Replaces a file atomically.
@@ -145,17 +181,19 @@ mod tests {
         assert_eq!(state.last().unwrap(), None);
         let error = State::open(&folder, "net", "").unwrap_err().to_string();
         assert!(error.starts_with("another service keeps the state of \"net\""), "{error}");
-        let write = |path: &Path, running: &str| {
-            let text = json!({ "given": "seed = 1\n", "running": running }).to_string();
-            replace(path, &text, Survives::PowerCut).unwrap();
-        };
-        write(&state.path, "seed = 1\n# changed\n");
-        assert_eq!(state.last().unwrap().as_deref(), Some("seed = 1\n# changed\n"));
-        write(&state.now, "seed = 1\n# later\n");
-        assert_eq!(state.last().unwrap().as_deref(), Some("seed = 1\n# later\n"));
+        let write = |path: &Path, text: Value| replace(path, &text.to_string(), Survives::PowerCut).unwrap();
+        let last =
+            || state.last().unwrap().map(|text| text.rsplit('\n').next().unwrap_or_default().to_owned());
+        write(&state.path, json!({ "number": 1, "given": "seed = 1\n", "running": "x", "changes": "first" }));
+        assert_eq!(last().as_deref(), Some("first"));
+        write(&state.changes, json!({ "of": 1, "changes": "second" }));
+        write(&state.now, json!({ "of": 1, "changes": "third" }));
+        assert_eq!(last().as_deref(), Some("third"));
         // As a power cut may leave it.
         fs::write(&state.now, "").unwrap();
-        assert_eq!(state.last().unwrap().as_deref(), Some("seed = 1\n# changed\n"));
+        assert_eq!(last().as_deref(), Some("second"));
+        write(&state.path, json!({ "number": 2, "given": "seed = 1\n", "running": "y", "changes": "" }));
+        assert_eq!(state.last().unwrap().as_deref(), Some("y\n"), "changes of the scenario before");
         state.give("seed = 2\n");
         assert_eq!(state.last().unwrap(), None, "the file was changed meanwhile");
         fs::write(&state.path, "{").unwrap();

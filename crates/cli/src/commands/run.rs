@@ -73,7 +73,7 @@ pub struct Args {
     inputs: Vec<PortFile>,
 
     /// Write PORT's output to a capture (pcapng if its name ends so, else pcap); repeatable.
-    #[arg(long = "output", value_name = "PORT=FILE")]
+    #[arg(long = "output", value_name = "PORT=FILE", group = "records")]
     outputs: Vec<PortFile>,
 
     /// The name of this run, for longwire ctl and longwire lab. Default: the scenario's.

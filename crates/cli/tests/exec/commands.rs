@@ -128,6 +128,9 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let said = std::fs::read_to_string(&log).unwrap();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("nothing crossed the link"), "{said}");
+    let said = stderr(&machine.exec(&["-v", "--delay", "20ms", "--down", "loss=1%", "--", "true"]));
+    assert!(said.contains("up: ") && said.contains("delay 20 ms") && said.contains("loss 1 %"), "{said}");
+    assert!(said.contains("nothing crossed the link"), "{said}");
 }
 
 #[test]

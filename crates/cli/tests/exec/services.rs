@@ -2,9 +2,9 @@
 
 use crate::support::{Folder, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY};
-use longwire_lab::{Lab, Namespace};
+use longwire_lab::{BindGuard, Lab, Namespace};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,6 +36,28 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let output = machine.exec(&options);
     assert_eq!(stdout(&output), "65534\nCapEff:\t0000000000000000\n", "{}", stderr(&output));
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+}
+
+/// Where somebody else's filter answers calls, as that of some containers, there can be no second one.
+#[test]
+fn a_service_that_can_not_be_restricted_is_not_started() {
+    let Some(machine) = Machine::new("unrestricted") else { return };
+    let serve = format!("exec {LONGWIRE} traffic receive --port 7005");
+    let exec = |more: &[&str]| {
+        let mut command = Command::new(LONGWIRE);
+        command.args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q"]).args(more);
+        command.args(["--serve", &serve, "--", "true"]).stderr(Stdio::piped());
+        let other = BindGuard { v4: Ipv4Addr::LOCALHOST, v6: None }.restrict(&mut command).unwrap();
+        let running = command.spawn().unwrap();
+        other.started().unwrap();
+        let output = running.wait_with_output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = exec(&[]);
+    assert!(said.contains("was not started, since it can't be kept from listening on every"), "{said}");
+    assert!(code == Some(2) && said.contains("--private"), "{said}");
+    let (code, said) = exec(&["--private"]);
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// A service on the loopback of a lab's host a, over TCP and UDP on one port: it answers with the client's

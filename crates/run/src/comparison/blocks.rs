@@ -5,11 +5,11 @@ use longwire_assemble::is_at_start;
 use longwire_block::change::{Blocks, Edit, set_block};
 use longwire_block::{Value, Values};
 use longwire_control::{Kind, SettingDifference};
-use longwire_engine::Change;
+use longwire_engine::{Change, are_alike};
 use longwire_link::without;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The edits that give an object the blocks of another with its name.
@@ -17,8 +17,6 @@ use std::sync::Arc;
 pub(super) struct ObjectEdits {
     pub(super) name: String,
     pub(super) settings: Vec<SettingDifference>,
-    /// The keys of the blocks that differ.
-    pub(super) keys: Vec<&'static str>,
     /// The change, if the object is running.
     pub(super) planned: Option<PlannedChange>,
     /// Why the change is impossible.
@@ -27,27 +25,59 @@ pub(super) struct ObjectEdits {
 
 /// Blocks that later events of the running scenario have changed: their objects and keys.
 #[derive(Debug, Default)]
-pub(super) struct ChangedLater(HashSet<(Kind, u32, &'static str)>);
+pub(super) struct ChangedLater {
+    changed: HashSet<(Kind, u32, &'static str)>,
+    /// Places in the plan of the events that are still to come, the last one first.
+    to_come: Vec<usize>,
+}
 
 impl ChangedLater {
+    /// None at the start of `plan`.
+    pub(super) fn none(plan: &Plan) -> Self {
+        let later = plan.events.iter().enumerate().filter(|(_, event)| !is_at_start(event));
+        let mut to_come: Vec<usize> = later.map(|(place, _)| place).collect();
+        to_come.sort_by_key(|&place| std::cmp::Reverse(plan.events[place].time));
+        Self { changed: HashSet::new(), to_come }
+    }
+
     /// The blocks that events of `plan` have changed by `elapsed` after its start.
     pub(super) fn by(plan: &Plan, elapsed: Nanos) -> Self {
-        let mut kept = HashSet::new();
-        for event in plan.events.iter().filter(|event| !is_at_start(event) && event.time <= elapsed) {
+        let mut kept = Self::none(plan);
+        kept.go_on(plan, elapsed);
+        kept
+    }
+
+    /// Adds the blocks that events of the same plan have changed since, by `elapsed`.
+    pub(super) fn go_on(&mut self, plan: &Plan, elapsed: Nanos) {
+        while let Some(event) = self.to_come.last().map(|&place| &plan.events[place])
+            && event.time <= elapsed
+        {
             let all =
                 [(Kind::Link, &event.links), (Kind::Source, &event.sources), (Kind::Medium, &event.media)];
             for (kind, places) in all {
                 let keys =
                     places.iter().flat_map(|place| event.edits.iter().map(|e| (kind, *place, e.spec.key)));
-                kept.extend(keys);
+                self.changed.extend(keys);
             }
+            self.to_come.pop();
         }
-        Self(kept)
     }
 
     fn has(&self, kind: Kind, place: u32, key: &'static str) -> bool {
-        self.0.contains(&(kind, place, key))
+        self.changed.contains(&(kind, place, key))
     }
+}
+
+/// The blocks that objects have at the start of a scenario, by place, where they are not the planned ones.
+pub(super) type StartBlocks = HashMap<u32, Arc<Blocks>>;
+
+/// An object that is not set as at the start of a scenario.
+#[derive(Debug)]
+pub(super) struct ChangedObject {
+    /// Its place in the plan.
+    pub(super) place: u32,
+    /// The keys of the blocks that differ.
+    pub(super) keys: Vec<&'static str>,
 }
 
 impl<W: ObjectKind> LiveObjects<W> {
@@ -60,6 +90,45 @@ impl<W: ObjectKind> LiveObjects<W> {
             }
         }
         self.note(place, Nanos::ZERO, Arc::new(blocks));
+    }
+
+    /// The blocks that these objects have at `start`, where they differ from the planned ones.
+    pub(super) fn start_blocks(&self, start: &Self) -> StartBlocks {
+        // Most of a million links share their blocks.
+        let (names, mut alike) = (self.names(), HashMap::new());
+        let each = (0u32..).zip(&*names).filter_map(|(place, name)| {
+            let (planned, then) = (self.planned_at(place), start.known(start.place(name)?));
+            let both = (Arc::as_ptr(&planned), Arc::as_ptr(&then));
+            let alike = *alike.entry(both).or_insert_with(|| are_alike(&planned, &then));
+            (!alike).then_some((place, then))
+        });
+        each.collect()
+    }
+
+    /// The places of the objects that may not be set as at the start: no others have ever been changed.
+    pub(super) fn perhaps_changed(&self, start: &StartBlocks) -> Vec<u32> {
+        let all: BTreeSet<u32> = self.changed_places().into_iter().chain(start.keys().copied()).collect();
+        all.into_iter().collect()
+    }
+
+    /// The objects that are not set as at the start, as far as is known, in the order of the plan.
+    pub(super) fn changed_since(&self, start: &StartBlocks, kept: &ChangedLater) -> Vec<ChangedObject> {
+        // Most changed objects have been changed alike.
+        let mut found = HashMap::new();
+        let each = self.perhaps_changed(start).into_iter().filter_map(|place| {
+            let now = self.known(place);
+            let then = start.get(&place).map_or_else(|| self.planned_at(place), Arc::clone);
+            let both = (Arc::as_ptr(&then), Arc::as_ptr(&now));
+            // Both stay while their addresses are compared.
+            let (keys, ..) = found.entry(both).or_insert_with(|| {
+                let edits = edits_between(&then, &now);
+                (edits.iter().map(|edit| edit.spec.key).collect::<Vec<_>>(), then, now)
+            });
+            let own = keys.iter().copied().filter(|key| !kept.has(W::KIND, place, key));
+            let keys: Vec<_> = own.collect();
+            (!keys.is_empty()).then_some(ChangedObject { place, keys })
+        });
+        each.collect()
     }
 
     /// The edits that give each object the blocks of the one with its name in `wanted`, where they differ.
@@ -97,7 +166,6 @@ impl<W: ObjectKind> LiveObjects<W> {
         let refused = self.kind().check(place, &planned, &edits).err().map(|error| error.to_string());
         let settings = settings_between(&self.kind().settings(now), &self.kind().settings(&made));
         let target = self.target(place);
-        let keys = edits.iter().map(|edit| edit.spec.key).collect();
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();
         let planned = target.map(|target| PlannedChange {
             place,
@@ -105,7 +173,7 @@ impl<W: ObjectKind> LiveObjects<W> {
             made: changed,
         });
         let name = self.names()[place as usize].clone();
-        ObjectEdits { name, settings, keys, planned, refused }
+        ObjectEdits { name, settings, planned, refused }
     }
 }
 

@@ -11,6 +11,7 @@ mod written;
 
 pub use starting::{StartSetting, StartSettingError, with_settings};
 pub(crate) use written::without_changes;
+pub use written::{WrittenScenario, with_changes};
 
 use crate::objects::changing::PlannedChange;
 use crate::objects::links::LiveLinks;
@@ -19,15 +20,16 @@ use crate::objects::sources::LiveSources;
 use crate::objects::{ObjectChange, Objects};
 use crate::planned_rewiring::{PlannedRewiring, objects_between};
 use crate::running_state::RunningState;
-use blocks::{ChangedLater, ObjectEdits};
+use blocks::{ChangedLater, ObjectEdits, StartBlocks};
 use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
 use longwire_control::{
     Comparison, Kind, ObjectDifference, RefusedDifference, RewireResponse, RewiredObject, ScenarioRequest,
     SetError,
 };
-use longwire_engine::Remote;
-use longwire_scenario::{Plan, ScenarioError, advanced, staged_sections};
+use longwire_engine::{Remote, RemoteError};
+use longwire_scenario::{Plan, Router, RouterEvent, ScenarioError, advanced, staged_sections};
 use longwire_units::Nanos;
+use routers::{RoutersAtStart, Toward};
 use std::sync::Arc;
 
 /// A scenario's objects at its start.
@@ -37,6 +39,20 @@ struct Start {
     links: LiveLinks,
     sources: LiveSources,
     media: LiveMedia,
+}
+
+/// The start of the running scenario, as far as it matters for what is written of the instance.
+#[derive(Debug)]
+pub(crate) struct WrittenStart {
+    /// The scenario's text.
+    text: Arc<str>,
+    links: StartBlocks,
+    sources: StartBlocks,
+    media: StartBlocks,
+    routers: Vec<Router>,
+    router_events: Vec<RouterEvent>,
+    /// What later events have changed.
+    kept: ChangedLater,
 }
 
 /// The changes of settings that a comparison asks for.
@@ -117,25 +133,49 @@ impl Running<'_> {
         changes.of_routers.into_iter().try_for_each(of_router)
     }
 
-    /// The scenario that describes the instance.
+    /// The scenario that describes the instance. Its start is computed once for each scenario, after which
+    /// this costs what has changed since, however many objects there are.
     ///
     /// # Errors
     /// If the workers don't answer.
-    pub(crate) fn written(&self) -> Result<String, SetError> {
-        // Compares with the start without earlier written changes, so that these are written again.
-        let base_text = without_changes(&self.state.plan.text);
-        let base = self.start_of(base_text)?;
-        let kept = self.kept();
-        self.look_at_all()?;
-        let Objects { links, sources, media, .. } = &*self.state.objects;
-        let mut text = written::Writing::new(base_text);
-        text.links(&base.links.edits_to(links, &kept), links);
-        text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
-        text.plain(Kind::Medium, &base.media.edits_to(media, &kept), media);
-        for change in self.router_changes(&base.plan, routers::Toward::Now)? {
-            text.router(&change.change);
+    pub(crate) fn written(&self, known: &mut Option<WrittenStart>) -> Result<WrittenScenario, SetError> {
+        let plan = &self.state.plan;
+        let start = match known.take().filter(|start| Arc::ptr_eq(&start.text, &plan.text)) {
+            Some(start) => known.insert(start),
+            None => known.insert(self.written_start()?),
+        };
+        start.kept.go_on(plan, self.elapsed);
+        let Objects { links, sources, media, routers, .. } = &*self.state.objects;
+        let gone = |error: RemoteError| SetError::Unavailable(error.to_string());
+        links.read(self.remote, links.perhaps_changed(&start.links)).map_err(gone)?;
+        sources.read(self.remote, sources.perhaps_changed(&start.sources)).map_err(gone)?;
+        media.read(self.remote, media.perhaps_changed(&start.media)).map_err(gone)?;
+        let mut changes = written::Writing::default();
+        changes.links(&links.changed_since(&start.links, &start.kept), links);
+        changes.plain(&sources.changed_since(&start.sources, &start.kept), sources);
+        changes.plain(&media.changed_since(&start.media, &start.kept), media);
+        let at_start = RoutersAtStart { routers: &start.routers, events: &start.router_events };
+        for change in self.router_changes(at_start, routers.perhaps_changed(), Toward::Now)? {
+            changes.router(&change.change);
         }
-        Ok(text.finish())
+        Ok(WrittenScenario { text: Arc::clone(&plan.text), changes: changes.entries() })
+    }
+
+    /// The start of the running scenario without the changes that were written into it, so that these are
+    /// written again.
+    fn written_start(&self) -> Result<WrittenStart, SetError> {
+        let plan = &self.state.plan;
+        let base = self.start_of(without_changes(&plan.text))?;
+        let Objects { links, sources, media, .. } = &*self.state.objects;
+        Ok(WrittenStart {
+            text: Arc::clone(&plan.text),
+            links: links.start_blocks(&base.links),
+            sources: sources.start_blocks(&base.sources),
+            media: media.start_blocks(&base.media),
+            routers: base.plan.routers.clone(),
+            router_events: base.plan.router_events.clone(),
+            kept: ChangedLater::none(plan),
+        })
     }
 
     /// The start of a scenario in the folder of the running one.
@@ -200,7 +240,9 @@ impl Running<'_> {
         changes.take(&mut shown, Kind::Link, of_links);
         changes.take(&mut shown, Kind::Source, sources.edits_to(&wanted.sources, &kept));
         changes.take(&mut shown, Kind::Medium, media.edits_to(&wanted.media, &kept));
-        for change in self.router_changes(&wanted.plan, routers::Toward::Scenario)? {
+        let at_start = RoutersAtStart::of(&wanted.plan);
+        let all = 0..state.plan.routers.len() as u32;
+        for change in self.router_changes(at_start, all, Toward::Scenario)? {
             shown.changes.push(change.shown);
             changes.of_routers.push(change.change);
         }

@@ -27,25 +27,25 @@ pub(super) struct RouterChange {
 pub(super) const NONE: &str = "none";
 
 impl Running<'_> {
-    /// The changes between the running routers and those of the same names in `wanted` at its start.
+    /// The changes between the running routers at these places and those of the same names at a start.
     ///
     /// # Errors
     /// If a router does not answer.
     pub(super) fn router_changes(
         &self,
-        wanted: &Plan,
+        start: RoutersAtStart<'_>,
+        places: impl IntoIterator<Item = u32>,
         toward: Toward,
     ) -> Result<Vec<RouterChange>, SetError> {
         let mut all = Vec::new();
-        for (place, router) in (0u32..).zip(&self.state.plan.routers) {
-            let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
-                continue;
-            };
+        for place in places {
+            let Some(router) = self.state.plan.routers.get(place as usize) else { continue };
+            let Some(there) = start.place(&router.name) else { continue };
             let kept = ChangedLater::by(&self.state.plan, place, self.elapsed);
             // Routes of a router with a control plane come from that.
             if !router.control {
-                let mut now = self.state.objects.routers.settings(self.remote, &router.name)?;
-                let mut then = routes_at_start(wanted, there);
+                let mut now = self.state.objects.routers.all_settings(self.remote, place as usize)?;
+                let mut then = start.routes(there);
                 let own = own_networks(router);
                 now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
                 then.retain(|key, _| !kept.has_route(key));
@@ -53,7 +53,7 @@ impl Running<'_> {
             }
             for flow in router.sharing.iter().flat_map(|sharing| &sharing.flows) {
                 let name = format!("{}/{}", router.name, flow.name);
-                let Some(weight) = weight_at_start(wanted, there, &flow.name) else { continue };
+                let Some(weight) = start.weight(there, &flow.name) else { continue };
                 if kept.weights.contains(&flow.name) {
                     continue;
                 }
@@ -128,41 +128,61 @@ fn own_networks(router: &Router) -> BTreeMap<String, String> {
     each.collect()
 }
 
-/// A router's routes at the start of a scenario, as its settings.
-fn routes_at_start(plan: &Plan, place: usize) -> BTreeMap<String, String> {
-    let router = &plan.routers[place];
-    let setting = |route| {
-        let written = router.written(route);
-        let to = route.to.to_string();
-        let way = match written.split_once(' ') {
-            Some((first, way)) if first == to => way.to_owned(),
-            _ => "blackhole".into(),
+/// The routers of a scenario, with what changes them at its start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RoutersAtStart<'s> {
+    pub(super) routers: &'s [Router],
+    pub(super) events: &'s [RouterEvent],
+}
+
+impl<'s> RoutersAtStart<'s> {
+    /// Those of a plan.
+    pub(super) fn of(plan: &'s Plan) -> Self {
+        Self { routers: &plan.routers, events: &plan.router_events }
+    }
+
+    /// The place of the router `name`.
+    fn place(self, name: &str) -> Option<usize> {
+        self.routers.iter().position(|router| *router.name == *name)
+    }
+
+    /// The routes of the router at this place, as its settings.
+    fn routes(self, place: usize) -> BTreeMap<String, String> {
+        let router = &self.routers[place];
+        let setting = |route| {
+            let written = router.written(route);
+            let to = route.to.to_string();
+            let way = match written.split_once(' ') {
+                Some((first, way)) if first == to => way.to_owned(),
+                _ => "blackhole".into(),
+            };
+            (format!("{ROUTE}{to}"), way)
         };
-        (format!("{ROUTE}{to}"), way)
-    };
-    let mut routes: BTreeMap<_, _> = router.routes.iter().map(setting).collect();
-    for change in at_start(plan, place).flat_map(|event| &event.changes) {
-        match change {
-            RouteChange::Add(route) => routes.extend([setting(route)]),
-            RouteChange::Remove(to) => drop(routes.remove(&format!("{ROUTE}{to}"))),
-            RouteChange::RemoveDefault => {
-                DEFAULTS.iter().for_each(|to| drop(routes.remove(&format!("{ROUTE}{to}"))));
+        let mut routes: BTreeMap<_, _> = router.routes.iter().map(setting).collect();
+        for change in self.at_start(place).flat_map(|event| &event.changes) {
+            match change {
+                RouteChange::Add(route) => routes.extend([setting(route)]),
+                RouteChange::Remove(to) => drop(routes.remove(&format!("{ROUTE}{to}"))),
+                RouteChange::RemoveDefault => {
+                    DEFAULTS.iter().for_each(|to| drop(routes.remove(&format!("{ROUTE}{to}"))));
+                }
             }
         }
+        routes
     }
-    routes
-}
 
-/// A flow's weight at the start of a scenario, if there is such a flow.
-fn weight_at_start(plan: &Plan, place: usize, flow: &str) -> Option<String> {
-    let mut flows = plan.routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
-    let planned = flows.find(|known| *known.name == *flow)?.weight;
-    let changed = at_start(plan, place).filter_map(|event| event.weight.as_ref());
-    let changed = changed.filter(|(known, _)| **known == *flow).last().map(|(_, weight)| *weight);
-    Some(changed.unwrap_or(planned).number().to_string())
-}
+    /// The weight of a flow of the router at this place, if there is such a flow.
+    fn weight(self, place: usize, flow: &str) -> Option<String> {
+        let mut flows = self.routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
+        let planned = flows.find(|known| *known.name == *flow)?.weight;
+        let changed = self.at_start(place).filter_map(|event| event.weight.as_ref());
+        let changed = changed.filter(|(known, _)| **known == *flow).last().map(|(_, weight)| *weight);
+        Some(changed.unwrap_or(planned).number().to_string())
+    }
 
-fn at_start(plan: &Plan, place: usize) -> impl Iterator<Item = &RouterEvent> {
-    let of_router = move |event: &&RouterEvent| event.router as usize == place && event.time == Nanos::ZERO;
-    plan.router_events.iter().filter(of_router)
+    fn at_start(self, place: usize) -> impl Iterator<Item = &'s RouterEvent> {
+        let of_router =
+            move |event: &&RouterEvent| event.router as usize == place && event.time == Nanos::ZERO;
+        self.events.iter().filter(of_router)
+    }
 }

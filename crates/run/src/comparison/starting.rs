@@ -3,7 +3,7 @@
 
 use super::Start;
 use super::blocks::ChangedLater;
-use super::written::Writing;
+use super::written::{Writing, with_changes};
 use crate::objects::ObjectChange;
 use crate::objects::changing::{CurrentObject, LiveObjects, ObjectKind};
 use longwire_control::{Kind, SetError};
@@ -96,12 +96,13 @@ fn text_with(plan: &Plan, settings: &[StartSetting]) -> Result<String, StartSett
         begun.map_err(|error| in_words(&change.name, error))?;
     }
     let kept = ChangedLater::default();
-    let mut text = Writing::new(&after.plan.text);
-    text.links(&before.links.edits_to(&after.links, &kept), &after.links);
-    text.plain(Kind::Source, &before.sources.edits_to(&after.sources, &kept), &after.sources);
-    text.plain(Kind::Medium, &before.media.edits_to(&after.media, &kept), &after.media);
-    of_routers.iter().for_each(|change| text.router(change));
-    Ok(text.finish())
+    let Start { links, sources, media, .. } = &after;
+    let mut changes = Writing::default();
+    changes.links(&links.changed_since(&links.start_blocks(&before.links), &kept), links);
+    changes.plain(&sources.changed_since(&sources.start_blocks(&before.sources), &kept), sources);
+    changes.plain(&media.changed_since(&media.start_blocks(&before.media), &kept), media);
+    of_routers.iter().for_each(|change| changes.router(change));
+    Ok(with_changes(&after.plan.text, &changes.entries()))
 }
 
 impl Start {

@@ -1,6 +1,6 @@
 //! Writes the running instance as a scenario: its original text, and later changes as events at time 0.
 
-use super::blocks::ObjectEdits;
+use super::blocks::ChangedObject;
 use super::routers::NONE;
 use crate::objects::ObjectChange;
 use crate::objects::changing::{LiveObjects, ObjectKind};
@@ -11,6 +11,7 @@ use longwire_control::Kind;
 use longwire_scenario::quoted;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The line before the changes.
 const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
@@ -23,51 +24,66 @@ pub(crate) fn without_changes(text: &str) -> &str {
     }
 }
 
-/// A scenario being written.
-pub(super) struct Writing {
-    text: String,
-    /// Whether changes are written into the text already.
-    marked: bool,
-    changes: String,
+/// A scenario with these changes behind it, as they are written; earlier ones stay before them.
+pub fn with_changes(text: &str, changes: &str) -> String {
+    let is_marked = without_changes(text).len() < text.len();
+    let text = text.trim_end_matches('\n');
+    match changes {
+        "" => format!("{text}\n"),
+        _ if is_marked => format!("{text}\n{changes}"),
+        _ => format!("{text}\n\n{MARKER}\n{changes}"),
+    }
 }
 
-impl Writing {
-    /// Starts with `text`.
-    pub(super) fn new(text: &str) -> Self {
-        let marked = without_changes(text).len() < text.len();
-        Self { text: text.trim_end_matches('\n').into(), marked, changes: String::new() }
+/// The scenario that describes an instance.
+#[derive(Debug, Clone)]
+pub struct WrittenScenario {
+    /// The scenario that was applied last, with the changes that had been written into it.
+    pub text: Arc<str>,
+    /// The changes that lead from its start to the instance, as events at time 0.
+    pub changes: String,
+}
+
+impl WrittenScenario {
+    /// The scenario that was applied last, without changes.
+    pub fn base(&self) -> &str {
+        without_changes(&self.text)
     }
 
+    /// The scenario with its changes.
+    pub fn whole(&self) -> String {
+        with_changes(self.base(), &self.changes)
+    }
+}
+
+/// Changes being written.
+#[derive(Debug, Default)]
+pub(super) struct Writing(String);
+
+impl Writing {
     /// Writes links; those with equal changes share an entry.
-    pub(super) fn links(&mut self, changed: &[ObjectEdits], links: &LiveLinks) {
-        let mut entries: Vec<(String, Vec<&str>)> = Vec::new();
-        let mut known = HashMap::new();
-        for link in changed {
-            let Some(place) = links.place(&link.name) else { continue };
-            let text = block_lines(&links.known(place), &link.keys);
+    pub(super) fn links(&mut self, changed: &[ChangedObject], links: &LiveLinks) {
+        let mut entries: Vec<(String, Vec<String>)> = Vec::new();
+        let (names, mut known) = (links.names(), HashMap::new());
+        for ChangedObject { place, keys } in changed {
+            let text = block_lines(&links.known(*place), keys);
             let at = *known.entry(text.clone()).or_insert_with(|| {
                 entries.push((text, Vec::new()));
                 entries.len() - 1
             });
-            entries[at].1.push(&link.name);
+            entries[at].1.push(quoted(&names[*place as usize]));
         }
         for (text, names) in entries {
-            let names: Vec<_> = names.into_iter().map(quoted).collect();
             self.entry(&format!("link = [{}]\n{text}", names.join(", ")));
         }
     }
 
     /// Writes sources or media, whose settings are separate keys.
-    pub(super) fn plain<W: ObjectKind>(
-        &mut self,
-        kind: Kind,
-        changed: &[ObjectEdits],
-        objects: &LiveObjects<W>,
-    ) {
-        for object in changed {
-            let Some(place) = objects.place(&object.name) else { continue };
-            let mut text = format!("{} = {}\n", kind.word(), quoted(&object.name));
-            for (key, value) in objects.settings(place) {
+    pub(super) fn plain<W: ObjectKind>(&mut self, changed: &[ChangedObject], objects: &LiveObjects<W>) {
+        let names = objects.names();
+        for ChangedObject { place, .. } in changed {
+            let mut text = format!("{} = {}\n", W::KIND.word(), quoted(&names[*place as usize]));
+            for (key, value) in objects.settings(*place) {
                 let _ = writeln!(text, "{key} = {}", quoted(&value));
             }
             self.entry(&text);
@@ -105,18 +121,12 @@ impl Writing {
     }
 
     fn entry(&mut self, text: &str) {
-        let _ = write!(self.changes, "\n[[at]]\ntime = \"0 s\"\n{text}");
+        let _ = write!(self.0, "\n[[at]]\ntime = \"0 s\"\n{text}");
     }
 
-    /// The text.
-    pub(super) fn finish(self) -> String {
-        if self.changes.is_empty() {
-            return self.text + "\n";
-        }
-        if self.marked {
-            return format!("{}\n{}", self.text, self.changes);
-        }
-        format!("{}\n\n{MARKER}\n{}", self.text, self.changes)
+    /// The events.
+    pub(super) fn entries(self) -> String {
+        self.0
     }
 }
 
@@ -143,12 +153,17 @@ mod tests {
 
     #[test]
     fn changes_are_written_behind_a_line_and_replaced() {
-        let mut writing = Writing::new("seed = 1\n\n");
+        let mut writing = Writing::default();
         writing.entry("link = \"a\"\n");
-        let text = writing.finish();
+        let changes = writing.entries();
+        let text = with_changes("seed = 1\n\n", &changes);
         assert_eq!(text, format!("seed = 1\n\n{MARKER}\n\n[[at]]\ntime = \"0 s\"\nlink = \"a\"\n"));
         assert_eq!(without_changes(&text), "seed = 1");
-        assert_eq!(Writing::new(without_changes(&text)).finish(), "seed = 1\n");
+        let twice = with_changes(&text, &changes);
+        assert_eq!((twice.matches(MARKER).count(), twice.matches("[[at]]").count()), (1, 2));
+        assert_eq!(with_changes(without_changes(&text), ""), "seed = 1\n");
+        let written = WrittenScenario { text: twice.into(), changes };
+        assert_eq!((written.base(), written.whole()), ("seed = 1", text));
         let inside = format!("summary = \"{MARKER}\"\n");
         assert_eq!(without_changes(&inside), inside);
     }

@@ -5,7 +5,7 @@ use super::settings::{SettingPair, ramp_of};
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError, Settable, fits, is_pattern};
-use longwire_engine::{Change, Remote, Target, are_alike};
+use longwire_engine::{Change, Remote, RemoteError, Target, are_alike};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
@@ -178,14 +178,26 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     /// Reads objects' current blocks from their workers: scheduled changes may have happened.
-    pub fn look(&self, remote: &Remote, places: impl IntoIterator<Item = u32>) {
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    pub(crate) fn read(
+        &self,
+        remote: &Remote,
+        places: impl IntoIterator<Item = u32>,
+    ) -> Result<(), RemoteError> {
         let known = places.into_iter().filter_map(|place| Some((place, self.target(place)?)));
         let (places, targets): (Vec<_>, Vec<_>) = known.unzip();
         let asked = monotonic();
-        if let Ok(now) = remote.made_of(&targets) {
-            let now = places.into_iter().zip(now).filter_map(|(place, now)| Some((place, now?)));
-            self.note_read(asked, now);
-        }
+        let now = remote.made_of(&targets)?;
+        self.note_read(asked, places.into_iter().zip(now).filter_map(|(place, now)| Some((place, now?))));
+        Ok(())
+    }
+
+    /// Reads objects' current blocks, if the run has not ended.
+    pub fn look(&self, remote: &Remote, places: impl IntoIterator<Item = u32>) {
+        // What was known last is shown.
+        let _ = self.read(remote, places);
     }
 
     /// Reads the current blocks of the objects that names match.
@@ -221,6 +233,11 @@ impl<W: ObjectKind> LiveObjects<W> {
     /// Records the blocks that an object has since this time.
     pub fn note(&self, place: u32, since: Nanos, blocks: Arc<Blocks>) {
         self.lock().note(place, since, blocks);
+    }
+
+    /// The places of the objects that have ever been changed, as far as is known.
+    pub(crate) fn changed_places(&self) -> Vec<u32> {
+        self.lock().blocks.keys().copied().collect()
     }
 
     /// How often blocks have changed, as far as is known.

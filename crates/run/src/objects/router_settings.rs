@@ -5,7 +5,7 @@
 //! A program is the object `ROUTER/NAME`.
 
 use super::ObjectChange;
-use super::routers::{LiveRouters, gone};
+use super::routers::{LiveRouters, MOST_SHOWN, gone};
 use super::settings::SettingPair;
 use crate::programs::wrong;
 use longwire_assemble::change_router;
@@ -18,7 +18,6 @@ use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 /// The prefix of settings for routes.
 const ROUTE: &str = "route.";
@@ -36,15 +35,35 @@ const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
 const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 
 impl LiveRouters {
-    /// A router's settings: its routes, except for those to its own addresses.
+    /// A router's settings: its routes, except for those to its own addresses, up to as many as are shown.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
     pub fn settings(&self, remote: &Remote, name: &str) -> Result<BTreeMap<String, String>, SetError> {
-        let place = self.place(name)?;
+        self.settings_among(remote, self.place(name)?, MOST_SHOWN + 1)
+    }
+
+    /// All settings of the router at this place in the plan.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(crate) fn all_settings(
+        &self,
+        remote: &Remote,
+        place: usize,
+    ) -> Result<BTreeMap<String, String>, SetError> {
+        self.settings_among(remote, place, usize::MAX)
+    }
+
+    fn settings_among(
+        &self,
+        remote: &Remote,
+        place: usize,
+        most: usize,
+    ) -> Result<BTreeMap<String, String>, SetError> {
         let router = &self.plan().routers[place];
         let mut settings = BTreeMap::new();
-        for route in self.known_routes(remote, place)? {
+        for route in self.known_routes(remote, place, most)? {
             let (to, written) = (route.to.to_string(), router.written(&route));
             // Routes to its own addresses can't be changed.
             let way = match written.split_once(' ') {
@@ -123,7 +142,7 @@ impl LiveRouters {
         };
         let change = move |router: &mut Router, _| change_router(router, &routes, &weights);
         let done = remote.at_node(self.node(place), change);
-        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.note_change(place);
         done.map_err(|error| gone(&error))?.map_err(|reason| wrong(changes[0].kind.word(), reason))
     }
 

@@ -8,12 +8,14 @@ use longwire_engine::{NodeRef, Remote, RemoteError, clock};
 use longwire_router::prefix::Prefix;
 use longwire_router::{Meter, RouteHops, Router};
 use longwire_scenario::{Network, Plan, RouterRoute};
+use longwire_units::Nanos;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most routes shown at once: listing more would delay packets.
-const MOST_SHOWN: usize = 2000;
+pub(super) const MOST_SHOWN: usize = 2000;
 
 /// The routers of a run. Lists are by place in the plan.
 #[derive(Debug)]
@@ -27,7 +29,10 @@ pub struct LiveRouters {
     /// The first number that none has had.
     next: usize,
     /// How often routes and flows have been changed by request.
-    pub(super) changes: AtomicU64,
+    changes: AtomicU64,
+    /// Those whose routes or flows may not be those of the plan: a request or an event at the start has
+    /// changed them, or a rewiring the plan.
+    changed: Mutex<BTreeSet<u32>>,
 }
 
 impl LiveRouters {
@@ -36,15 +41,24 @@ impl LiveRouters {
         let next = plan.routers.len();
         let levels = levels.into_iter().map(|levels| Arc::new(Mutex::new(levels))).collect();
         let (leases, numbers, changes) = (Arc::default(), (0..next).collect(), AtomicU64::new(0));
-        Self { plan, refs, levels, leases, numbers, next, changes }
+        let at_start = plan.router_events.iter().filter(|event| event.time == Nanos::ZERO);
+        let changed = Mutex::new(at_start.map(|event| event.router).collect());
+        Self { plan, refs, levels, leases, numbers, next, changes, changed }
     }
 
     /// These routers in another plan, with the levels above those that are new in it, in order.
     pub(crate) fn in_plan(&self, plan: &Arc<Plan>, refs: Vec<NodeRef>, fresh: Vec<Levels>) -> Self {
         let mut fresh = fresh.into_iter().map(|levels| Arc::new(Mutex::new(levels)));
         let (mut levels, mut numbers, mut next) = (Vec::new(), Vec::new(), self.next);
-        for router in &plan.routers {
+        let (was_changed, mut changed) = (self.changed(), BTreeSet::new());
+        for (new, router) in (0u32..).zip(&plan.routers) {
             let place = self.plan.routers.iter().position(|known| known.name == router.name);
+            let is_changed = |place: usize| {
+                was_changed.contains(&(place as u32)) || self.plan.routers[place].routes != router.routes
+            };
+            if place.is_some_and(is_changed) {
+                changed.insert(new);
+            }
             numbers.push(place.map_or(next, |place| self.numbers[place]));
             next += usize::from(place.is_none());
             let known = place.and_then(|place| self.levels.get(place)).map(Arc::clone);
@@ -52,7 +66,8 @@ impl LiveRouters {
         }
         self.leases.retain(|number| numbers.contains(&number));
         let (plan, leases) = (Arc::clone(plan), Arc::clone(&self.leases));
-        Self { plan, refs, levels, leases, numbers, next, changes: AtomicU64::new(0) }
+        let changed = Mutex::new(changed);
+        Self { plan, refs, levels, leases, numbers, next, changes: AtomicU64::new(0), changed }
     }
 
     /// The names of the routers, by place in the plan.
@@ -65,24 +80,45 @@ impl LiveRouters {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// Notes a request that changes a router.
+    pub(super) fn note_change(&self, place: usize) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.changed().insert(place as u32);
+    }
+
+    /// The places of the routers whose routes or flows may not be those of the plan, ascending.
+    pub(crate) fn perhaps_changed(&self) -> Vec<u32> {
+        self.changed().iter().copied().collect()
+    }
+
+    /// The data are consistent even if a holder of the lock panicked.
+    fn changed(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A router's routes, including those to its own networks: IPv4 first, each in order.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
     pub fn routes(&self, remote: &Remote, name: &str) -> Result<RoutePage, SetError> {
         let place = self.place(name)?;
-        let list = self.known_routes(remote, place)?;
+        let list = self.known_routes(remote, place, MOST_SHOWN + 1)?;
         let router = &self.plan.routers[place];
         let routes = list.iter().take(MOST_SHOWN).map(|route| router.written(route)).collect();
         Ok(RoutePage { routes, more: list.len() > MOST_SHOWN })
     }
 
-    /// Up to one more route than are shown of a router.
-    pub(crate) fn known_routes(&self, remote: &Remote, place: usize) -> Result<Vec<RouterRoute>, SetError> {
-        let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
+    /// Up to this many routes of a router.
+    pub(crate) fn known_routes(
+        &self,
+        remote: &Remote,
+        place: usize,
+        most: usize,
+    ) -> Result<Vec<RouterRoute>, SetError> {
+        let list = remote.at_node(self.refs[place], move |router: &mut Router, _| {
             let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
             let v6 = router.routes_v6().map(|(to, way)| route(v6(to), way));
-            v4.take(MOST_SHOWN + 1).chain(v6.take(MOST_SHOWN + 1)).take(MOST_SHOWN + 1).collect()
+            v4.chain(v6).take(most).collect()
         });
         list.map_err(|error| gone(&error))
     }

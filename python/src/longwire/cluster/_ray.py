@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
 import secrets
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
@@ -36,12 +38,50 @@ kill $guard
 """
 
 
+#: How the folders of agents begin, and the file in each that is locked while somebody uses it.
+_FOLDER = "longwire-agent-"
+_LOCK = "lock"
+
+
+def _own_folder() -> Tuple[Path, IO[bytes]]:
+    """A new folder for an agent, and its lock, which the kernel releases when all processes that have it
+    open have ended, however they do. Removes those of this user that nobody uses any more."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        _remove_unused(folder)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    # It gets its name when it is locked: without it, a folder is not removed by others.
+    new = folder / f"{_LOCK}.new"
+    lock = new.open("xb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    new.rename(folder / _LOCK)
+    return folder, lock
+
+
+def _remove_unused(folder: Path) -> None:
+    """Removes a folder of this user whose lock nobody has."""
+    try:
+        about = folder.lstat()
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        # It has no lock yet, or has gone meanwhile.
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)
+
+
 class AgentProcess:
     """An agent, its process watched: an actor of Ray. The agent listens on loopback only, and this actor
     passes requests to it, so it needs no certificates but Ray's own protection."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="longwire-agent-"))
+        self._folder, self._lock = _own_folder()
         self._token = self._folder / "token"
         self._token.touch(mode=0o600)
         (self._folder / "tokens").touch(mode=0o600)
@@ -99,6 +139,7 @@ class AgentProcess:
             child.stdin.close()
             child.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._lock.close()
 
     def _supervise(self) -> None:
         """Starts the agent, and again when it has died."""
@@ -111,6 +152,8 @@ class AgentProcess:
                 stdin=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
+                # The agent may outlive this actor by a moment.
+                pass_fds=[self._lock.fileno()],
             )
             if child.stderr is not None:
                 self._follow(child.stderr)

@@ -205,6 +205,9 @@ impl Args {
         let records = self.records.options()?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
+        if self.verbose {
+            self.say_settings(&run);
+        }
         let status = self.command_behind(&run, &attendant, (&users, ends.own_user), loopback);
         let ended = run.stop();
         let code = self.report(ended, status?)?;
@@ -360,7 +363,8 @@ impl Args {
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
-            let verdict = if self.verbose { verdict::real(fidelity) } else { verdict::brief(fidelity) };
+            let is_whole = self.verbose && fidelity.lateness.packets > 0;
+            let verdict = if is_whole { verdict::real(fidelity) } else { verdict::brief(fidelity) };
             self.say(&verdict.replace("\n  because ", "; because "));
         }
         for error in &ran.counted.errors {
@@ -368,6 +372,17 @@ impl Args {
         }
         self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))?;
         Ok(code)
+    }
+
+    /// Prints how each direction is set.
+    fn say_settings(&self, run: &RealRun) {
+        let state = run.instance().state();
+        let links = &state.objects.links;
+        for (place, name) in (0u32..).zip(&*links.names()) {
+            let settings = links.settings(place);
+            let settings: Vec<_> = settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
+            self.say(&format!("{name}: {}", settings.join(", ")));
+        }
     }
 
     fn say(&self, what: &str) {

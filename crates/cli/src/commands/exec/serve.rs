@@ -1,7 +1,7 @@
 //! Services at the far end: started before the command, ended after it.
 
-use anyhow::{Context, bail};
-use longwire_lab::{BindGuard, ExecNet, Host, Service, User};
+use anyhow::{anyhow, bail};
+use longwire_lab::{BindGuard, ExecNet, GuardedCommand, Host, Service, User};
 use std::io;
 use std::net::IpAddr;
 use std::process::Stdio;
@@ -12,33 +12,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Services that run until dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Services {
     running: Vec<Service>,
-    // Dropped after the services: the group can be removed when it is empty.
-    guard: Option<BindGuard>,
 }
 
 impl Services {
     /// Starts each with `sh` at the far end, as `user` if one is given, and waits until it listens; `say`
-    /// receives a message if one does not.
+    /// receives a message if one does not. In the machine's own network they are restricted to the far end's
+    /// addresses.
+    ///
+    /// # Errors
+    /// If one can't be started, or not be restricted, or ends at once.
     pub fn start(
         commands: &[String],
         user: Option<&User>,
         net: &ExecNet,
         say: &dyn Fn(&str),
     ) -> anyhow::Result<Self> {
-        let mut services = Self { running: Vec::new(), guard: bind_guard(commands, net, say) };
+        let guard = bind_guard(net);
+        let mut services = Self::default();
         for command in commands {
             let before = net.far().listening_sockets()?;
             let mut shell = net.far_command("sh")?;
-            if let Some(guard) = &services.guard {
-                guard.admit(&mut shell)?;
-            }
+            let guarded = guard.map(|guard| guard.restrict(&mut shell)).transpose();
+            let guarded = guarded.map_err(|error| unrestricted(command, error))?;
             // A service's output must not mix with the command's.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
-            let mut service = Service::start(&mut shell, user)
-                .with_context(|| format!("the service `{command}` can't be started"))?;
+            let mut service = Service::start(&mut shell, user).map_err(|error| {
+                match guarded.as_ref().and_then(GuardedCommand::refusal) {
+                    Some(refusal) => unrestricted(command, refusal),
+                    None => anyhow!(error).context(format!("the service `{command}` can't be started")),
+                }
+            })?;
+            if let Some(guarded) = guarded {
+                guarded.started().map_err(|error| unrestricted(command, error))?;
+            }
             if !wait_until_it_listens(&mut service, net.far(), before, command)? {
                 say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
             }
@@ -48,21 +57,22 @@ impl Services {
     }
 }
 
-/// Restricts services in the machine's own network to the far end's address; `say` receives a message if that
-/// is impossible.
-fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<BindGuard> {
-    let IpAddr::V4(address) = net.far_address() else { return None };
-    if commands.is_empty() || !net.far_is_machine() {
-        return None;
-    }
-    let guard = BindGuard::new(&format!("exec-{}", std::process::id()), address);
-    let told = |error: &io::Error| {
-        say(&format!(
-            "what --serve starts may listen on every address of this machine ({error}); bind it to \
-             $LONGWIRE_FAR, or use --private"
-        ));
-    };
-    guard.inspect_err(told).ok()
+/// Restricts services in the machine's own network to the far end's addresses.
+fn bind_guard(net: &ExecNet) -> Option<BindGuard> {
+    let (IpAddr::V4(v4), true) = (net.far_address(), net.far_is_machine()) else { return None };
+    let v6 = net.far_ipv6_address().and_then(|address| match address {
+        IpAddr::V6(address) => Some(address),
+        IpAddr::V4(_) => None,
+    });
+    Some(BindGuard { v4, v6 })
+}
+
+/// The error for a service that can't be restricted.
+fn unrestricted(command: &str, why: io::Error) -> anyhow::Error {
+    anyhow!(why).context(format!(
+        "the service `{command}` was not started, since it can't be kept from listening on every address of \
+         this machine; with --private it has a network of its own"
+    ))
 }
 
 fn wait_until_it_listens(

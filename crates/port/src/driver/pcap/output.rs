@@ -36,8 +36,12 @@ pub(super) struct Output {
 impl Output {
     /// Creates the file: pcapng with these interfaces if its name ends in `.pcapng`, else pcap.
     pub(super) fn create(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
+        Self::begin(path, File::create(path).map_err(|error| PcapError::of(path, &error))?, interfaces)
+    }
+
+    /// Begins the file, which is empty, in the format that its name says.
+    pub(super) fn begin(path: &Path, file: File, interfaces: &[&str]) -> Result<Self, PcapError> {
         let is_ng = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcapng"));
-        let file = File::create(path).map_err(|error| PcapError::of(path, &error))?;
         if is_ng { Self::begin_ng(path, file, interfaces) } else { Self::begin_pcap(path, file) }
     }
 

@@ -26,12 +26,12 @@ impl Recorder {
         Ok(Self { output: Output::begin_ng(path, file, ports)?, epoch, missed: 0 })
     }
 
-    /// Creates a capture of one port: pcapng if the name ends in `.pcapng`, else pcap.
+    /// Begins the file at `path`, which is empty, for one port: pcapng if the name ends so, else pcap.
     ///
     /// # Errors
-    /// The file can't be created.
-    pub fn of_port(path: &Path, port: &str, epoch: Nanos) -> Result<Self, PcapError> {
-        Ok(Self { output: Output::create(path, &[port])?, epoch, missed: 0 })
+    /// The file can't be written.
+    pub fn of_port(path: &Path, file: File, port: &str, epoch: Nanos) -> Result<Self, PcapError> {
+        Ok(Self { output: Output::begin(path, file, &[port])?, epoch, missed: 0 })
     }
 
     /// Records a packet at its arrival time. `port` is the index among the ports of the file.
