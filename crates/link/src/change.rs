@@ -9,7 +9,7 @@ use crate::has;
 use crate::link::Link;
 use crate::links::Links;
 use crate::queue::Queue;
-use crate::registry::NONE;
+use crate::registry::{NONE, ROWS};
 use crate::transmit::Transmit;
 use crate::transmit::constant::Law;
 use crate::transmit::framing::BYTE;
@@ -66,9 +66,8 @@ impl Links {
         now: Nanos,
         changes: &[(&'static Spec, Values)],
     ) -> Result<(), ChangeError> {
-        let known = crate::registry();
-        if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known.iter().any(|row| row.key == spec.key))
-        {
+        let known = |spec: &Spec| ROWS.iter().any(|row| row.key == spec.key);
+        if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known(spec)) {
             return Err(ChangeError { key: spec.key, shared: false });
         }
         let number = link;

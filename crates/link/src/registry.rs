@@ -1,9 +1,15 @@
 //! The registry of all blocks of links, and a link's configuration.
 
 use longwire_block::{Spec, SpecError, Values};
+use std::sync::LazyLock;
 
 /// The rows of all blocks, in the order of the stages.
 pub fn registry() -> Vec<&'static Spec> {
+    ROWS.clone()
+}
+
+/// The rows, sorted once: each change of a link asks for them.
+pub(crate) static ROWS: LazyLock<Vec<&'static Spec>> = LazyLock::new(|| {
     use crate::{delay::Delay, filter::Filter, impair::Impair, queue::Queue, transmit::Transmit};
     let stages = [Filter::SPECS, Impair::SPECS, Queue::SPECS, Transmit::SPECS, Delay::SPECS];
     // The blocks of a key are adjacent, the default first.
@@ -14,7 +20,7 @@ pub fn registry() -> Vec<&'static Spec> {
     let keys: Vec<&str> = rows.iter().map(|spec| spec.key).collect();
     rows.sort_by_key(|spec| keys.iter().position(|key| *key == spec.key));
     rows
-}
+});
 
 /// The kind that means no block of a key.
 pub const NONE: &str = "none";
