@@ -62,8 +62,9 @@ fn a_packet_pays_its_ports_its_way_and_its_link() {
     }
     // Of 64 links, halfway from 8 to 512, it takes 25 ns more.
     let many = format!(
-        "[[link]]\nname = \"l{{n}}\"\ncount = 64\nfrom = \"a\"\nto = \"b\"\n{THOUSAND}queue = {{ kind = \"red\" \
-         }}\nmatch = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"11.0.0.1\" }}]\n"
+        "[[link]]\nname = \"l{{n}}\"\ncount = 64\nfrom = \"a\"\nto = \"b\"\n{THOUSAND}\
+         queue = {{ kind = \"red\" }}\n\
+         match = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"11.0.0.1\" }}]\n"
     );
     assert_eq!(predicted(&(ports(&["a", "b"]) + &many), &given).workers[0].packet_picoseconds, 135_000);
 }

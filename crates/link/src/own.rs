@@ -8,8 +8,40 @@ use crate::queue::Waiting;
 use crate::rare::Rare;
 use longwire_block::DropReason;
 use longwire_packet::Meta;
+use longwire_units::Nanos;
+use std::sync::Arc;
 
 impl Link {
+    /// A link of these blocks.
+    pub(crate) fn new(blocks: Blocks) -> Self {
+        Self::fresh(0, Arc::default(), Some(Box::new(blocks)))
+    }
+
+    /// A link like this one, which has its profile only, before anything has happened to it.
+    pub(crate) fn alike(&self) -> Self {
+        Self::fresh(self.line.features, Arc::clone(&self.profile), None)
+    }
+
+    fn fresh(features: u16, profile: Arc<Profile>, own: Option<Box<Blocks>>) -> Self {
+        let mut line = Line::default();
+        line.features = features;
+        Self {
+            line,
+            armed: Nanos::NEVER,
+            out_packets: 0,
+            out_bytes: 0,
+            notable: 0,
+            waiting: Waiting::default(),
+            finish: Nanos::ZERO,
+            latest: Nanos::ZERO,
+            rest: 0,
+            in_packets: 0,
+            profile,
+            in_bytes: 0,
+            own,
+        }
+    }
+
     /// The link's own blocks. A link without them is plain, with the blocks of its profile.
     #[inline]
     pub(crate) fn blocks(&mut self) -> &mut Blocks {
