@@ -49,6 +49,8 @@ pub struct WorkerSetup {
     /// Its links.
     pub links: Links,
     /// Whether every path through its links has one link, so that links need not be served in exact order.
+    /// Then nothing that leaves a link may enter one: no filter steers, no node decides in turn, and there
+    /// are no media.
     pub flat: bool,
     /// For each link, whether packets continue from it to a link of another worker.
     pub crossing: Vec<bool>,
