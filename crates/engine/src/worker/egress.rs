@@ -1,6 +1,6 @@
 //! Packets that have left a link: on to the next link, or out by a port.
 
-use super::Worker;
+use super::{Order, Worker};
 use crate::ports::NOWHERE_HERE;
 use crate::walk::NextStep;
 use longwire_block::path::{LinkRef, Paths};
@@ -12,13 +12,16 @@ impl Worker {
     #[inline]
     pub(crate) fn leave(&mut self, handle: Handle) {
         let &Meta { flags, path, .. } = self.pool.meta(handle);
-        if flags & Meta::DIVERTED != 0 {
-            return self.walk(NextStep::Diverted, handle);
-        }
-        if !Paths::is_one_link(path) && self.advance(handle) {
-            return self.walk(NextStep::Enter, handle);
-        }
-        self.egress(handle);
+        let next = if flags & Meta::DIVERTED != 0 {
+            NextStep::Diverted
+        } else if !Paths::is_one_link(path) && self.advance(handle) {
+            NextStep::Enter
+        } else {
+            return self.egress(handle);
+        };
+        // Links served one by one for a whole step would not see each other's packets at their times.
+        debug_assert!(self.order == Order::Exact, "a worker said to be flat has a packet for another link");
+        self.walk(next, handle);
     }
 
     /// Moves a packet that has left a link to the next link, if its path has one.
