@@ -17,6 +17,9 @@ pub(crate) struct Blocks {
     /// The judges of packets, on arrival and on the wire.
     pub before: Judges,
     pub wire: Judges,
+    /// Whether those on the wire are asked in place of the others, of which there are none: a packet that
+    /// comes to a decided link is sent at once.
+    pub wire_first: bool,
     /// Order of packets, as defined by the delay.
     pub order: Order,
     /// The latest departure from the line of packets in order; on a decided link, as long as it does not
@@ -31,6 +34,7 @@ impl Blocks {
     pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
         let (order, last, books) = (Order::InOrder, Nanos::ZERO, WaitingList::default());
         let (before, wire) = (Judges::new(chain), Judges::default());
-        Self { transmit, queue, delay, before, wire, order, last, sending: Handle::NONE, books }
+        let (wire_first, sending) = (false, Handle::NONE);
+        Self { transmit, queue, delay, before, wire, wire_first, order, last, sending, books }
     }
 }

@@ -32,6 +32,7 @@ impl Link {
         let Profile { law, queue, .. } = profile;
         let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
         let blocks = self.blocks();
+        blocks.wire_first = false;
         let wire = Loss::of(&blocks.wire.chain);
         let decidable = blocks.transmit.foresees()
             // A packet that is sent on arrival can be judged then, and its delay drawn.
@@ -51,9 +52,9 @@ impl Link {
                     self.line.features |= has::INSTANT;
                 }
                 // Nothing separates judges before the queue from those after it.
-                if profile.loss == Loss::None && wire != Loss::Judges {
-                    (profile.loss, profile.asks_wire, profile.asks_behind) =
-                        (wire, false, profile.asks_delay);
+                if profile.loss == Loss::None {
+                    (profile.loss, profile.asks_wire, profile.asks_behind) = (wire, false, false);
+                    self.blocks().wire_first = wire == Loss::Judges;
                 }
             }
             // Others need the offset of the IP header, or the departure rate.
@@ -195,12 +196,9 @@ impl Link {
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         (self.finish, self.rest) = (now, 0);
-        if self.profile.asks_wire {
-            *affected = self.judge_sent(pool, handle, now);
-            if affected.is_some() {
-                self.all_sent();
-                return Fate::Judged;
-            }
+        if self.profile.asks_wire && !self.judge_sent(pool, handle, now, affected) {
+            self.all_sent();
+            return Fate::Judged;
         }
         if self.profile.asks_delay {
             let next = self.line.next();

@@ -217,10 +217,10 @@ impl Link {
     #[inline(never)]
     fn join_what_decides(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) -> Arrival {
         // A judge on the wire that is asked like one before the queue has not been asked yet.
-        let mut affected = match self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
-            true => self.judge_sent(at.pool, handle, now),
-            false => None,
-        };
+        let mut affected = None;
+        if self.line.features & has::WIRE != 0 && !self.profile.asks_wire {
+            self.judge_sent(at.pool, handle, now, &mut affected);
+        }
         let fate = match affected {
             Some(_) => Fate::Judged,
             None => {

@@ -22,15 +22,6 @@ use longwire_block::{Dice, DropReason};
 use longwire_packet::{AHEAD, BATCH, Handle, Meta, Pool, prefetch_element};
 use longwire_units::Nanos;
 
-impl JudgesVerdict {
-    /// Fate of a packet that does not simply pass.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn fate(self) -> Fate {
-        if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
-    }
-}
-
 /// Links with another deadline, mostly because their lines were empty, with that deadline: a batch at a time.
 #[derive(Debug)]
 pub struct Firsts {
@@ -193,7 +184,7 @@ impl Link {
                 Some(true) => return Fate::Dropped(DropReason::Loss),
                 None => match self.judge(pool, handle, Coming { now, frame }, affected) {
                     JudgesVerdict::Passes => pool.meta_mut(handle),
-                    judged => return judged.fate(),
+                    judged => return self.fate_by(judged),
                 },
             };
             self.pass_through(meta, now);
@@ -211,7 +202,7 @@ impl Link {
             Some(true) => return Fate::Dropped(DropReason::Loss),
             None => match self.judge(pool, handle, Coming { now, frame }, affected) {
                 JudgesVerdict::Passes => pool.meta_mut(handle),
-                judged => return judged.fate(),
+                judged => return self.fate_by(judged),
             },
         };
         if self.profile.asks_transmitter {
@@ -273,14 +264,25 @@ impl Link {
             Some(true) => return Fate::Dropped(DropReason::Loss),
             None => match self.judge(pool, handle, coming, affected) {
                 JudgesVerdict::Passes => {}
-                judged => return judged.fate(),
+                judged => return self.fate_by(judged),
             },
         }
         self.join_decided(pool, handle, coming, affected)
     }
 
-    /// Asks the judges before the queue. Further effects go to `affected`. Out of line, for links without
-    /// judges.
+    /// Fate of a packet that its judges do not simply pass.
+    #[cold]
+    #[inline(never)]
+    fn fate_by(&self, judged: JudgesVerdict) -> Fate {
+        match judged {
+            JudgesVerdict::Lost(reason) => Fate::Dropped(reason),
+            _ if self.known_blocks().is_some_and(|blocks| blocks.wire_first) => Fate::Judged,
+            _ => Fate::Affected,
+        }
+    }
+
+    /// Asks the judges before the queue, or those on the wire if nothing separates them from the arrival.
+    /// Further effects go to `affected`. Out of line, for links without judges.
     #[cold]
     #[inline(never)]
     fn judge(
@@ -292,7 +294,8 @@ impl Link {
     ) -> JudgesVerdict {
         // A link without blocks of its own has no judges. So this is only a jump to the judge.
         let Some(blocks) = self.known_blocks_mut() else { return JudgesVerdict::Passes };
-        blocks.before.judge_packet(pool, handle, coming, affected)
+        let judges = if blocks.wire_first { &mut blocks.wire } else { &mut blocks.before };
+        judges.judge_packet(pool, handle, coming, affected)
     }
 
     /// Handles a packet with a band, which matters if the queue is replaced later.
@@ -378,11 +381,8 @@ impl Link {
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         if self.passes_through() {
-            if self.profile.asks_wire {
-                *affected = self.judge_sent(pool, handle, now);
-                if affected.is_some() {
-                    return Fate::Judged;
-                }
+            if self.profile.asks_wire && !self.judge_sent(pool, handle, now, affected) {
+                return Fate::Judged;
             }
             self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;

@@ -264,28 +264,30 @@ impl Link {
             self.send_off_otherwise(pool, handle, finish);
             return false;
         }
-        let judged = self.judge_sent(pool, handle, finish);
-        if let Some((verdict, effects)) = judged {
-            self.send_off_judged(pool, handle, finish, (verdict, effects));
+        let mut affected = None;
+        let passes = self.judge_sent(pool, handle, finish, &mut affected);
+        if let Some(affected) = affected {
+            self.send_off_judged(pool, handle, finish, affected);
         }
-        judged.is_none()
+        passes
     }
 
-    /// Asks the judges on the wire about a packet, not a train, whose last bit is sent at `finish`: none if
-    /// they simply pass it.
+    /// Asks the judges on the wire about a packet, not a train, whose last bit is sent at `finish`. Returns
+    /// whether they simply pass it; if not, their verdict goes to `affected`.
     #[inline(always)]
     pub(crate) fn judge_sent(
         &mut self,
         pool: &Pool,
         handle: Handle,
         finish: Nanos,
-    ) -> Option<VerdictWithEffects> {
-        let (coming, mut affected) = (Coming { now: finish, frame: pool.meta(handle).wire_len }, None);
-        match self.blocks().wire.judge_packet(pool, handle, coming, &mut affected) {
-            JudgesVerdict::Passes => None,
-            JudgesVerdict::Lost(reason) => Some((Verdict::Drop(reason), Effects::default())),
-            JudgesVerdict::Affected => affected,
+        affected: &mut Option<VerdictWithEffects>,
+    ) -> bool {
+        let coming = Coming { now: finish, frame: pool.meta(handle).wire_len };
+        let judged = self.blocks().wire.judge_packet(pool, handle, coming, affected);
+        if let JudgesVerdict::Lost(reason) = judged {
+            *affected = Some((Verdict::Drop(reason), Effects::default()));
         }
+        judged == JudgesVerdict::Passes
     }
 
     /// Puts a packet in flight with effects of judges on the wire, or drops it.

@@ -50,7 +50,7 @@ impl Block for Mtu {
 
 impl Judge for Mtu {
     /// Drops packets that are too long.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if exceeds(offer, self.mtu) { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
     }
@@ -85,7 +85,7 @@ impl Block for TooBig {
 
 impl Judge for TooBig {
     /// Drops packets that are too long, with a reply to IPv6 packets and to IPv4 packets with DF set.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if !exceeds(offer, self.mtu) {
             return Verdict::Pass;

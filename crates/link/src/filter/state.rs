@@ -102,7 +102,7 @@ impl Block for Flap {
 }
 
 impl Judge for Flap {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if offer.now >= self.edge {
             (self.is_up, self.edge) = self.at(offer.now);

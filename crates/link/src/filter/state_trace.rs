@@ -66,7 +66,7 @@ impl StateTrace {
 }
 
 impl Judge for StateTrace {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let mut cursor = self.cursor;
         let is_up = self.is_up_at(&mut cursor, offer.now);

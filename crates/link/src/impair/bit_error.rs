@@ -83,7 +83,7 @@ impl Block for BitError {
 }
 
 impl Judge for BitError {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(good) = self.good else { return Verdict::Pass };
         let bytes = if self.deliver { offer.bytes } else { offer.bytes.max(SHORTEST) + FCS };

@@ -51,7 +51,7 @@ impl Block for Correlated {
 }
 
 impl Judge for Correlated {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.chance.happens() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }

@@ -53,7 +53,7 @@ impl Block for Corrupt {
 }
 
 impl Judge for Corrupt {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.chance.happens() {
             let (count, spare_headers, seed) = (self.bits, self.spare_headers, self.chance.draw());

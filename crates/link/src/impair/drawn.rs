@@ -52,7 +52,7 @@ impl Block for Drawn {
 
 impl Judge for Drawn {
     /// Draws twice for each packet: the probability, and the loss.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(chances) = &self.chances else { return Verdict::Pass };
         let probability = chances.at(self.dice.draw());

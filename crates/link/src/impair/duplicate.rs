@@ -53,7 +53,7 @@ impl Block for Duplicate {
 }
 
 impl Judge for Duplicate {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.chance.happens() {
             offer.effects().copy = Some(self.delay);

@@ -88,7 +88,7 @@ impl Block for GilbertElliott {
 }
 
 impl Judge for GilbertElliott {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }
@@ -144,7 +144,7 @@ impl Block for Burst {
 }
 
 impl Judge for Burst {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }

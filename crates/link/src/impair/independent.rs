@@ -73,7 +73,7 @@ impl Independent {
 }
 
 impl Judge for Independent {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if self.strikes() { super::lose(offer, self.mark) } else { Verdict::Pass }
     }

@@ -56,7 +56,7 @@ impl Block for Limited {
 
 impl Judge for Limited {
     /// Draws once for each packet, also for one that the limit lets pass.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let is_lost = self.probability.happens(self.dice.draw()) && self.in_a_row < self.most;
         self.in_a_row = if is_lost { self.in_a_row + 1 } else { 0 };

@@ -77,7 +77,7 @@ impl Block for LossTrace {
 
 impl Judge for LossTrace {
     /// Draws once for each packet whatever the probability, so that another trace does not shift later draws.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let now = offer.now.since(self.begin);
         let probability = self.losses.as_deref().and_then(|losses| self.cursor.value_at(losses, now));

@@ -86,7 +86,7 @@ impl Block for Markov {
 }
 
 impl Judge for Markov {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         // If two transitions have probabilities that add up to more than one, the first named takes
         // precedence.

@@ -71,7 +71,7 @@ impl Block for Pattern {
 }
 
 impl Judge for Pattern {
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         self.seen += 1;
         let listed = self.list.0.get(self.at).is_some_and(|range| range.contains(&self.seen));

@@ -74,7 +74,7 @@ impl Block for Reorder {
 
 impl Judge for Reorder {
     /// Only draws for packets whose turn it is.
-    #[inline]
+    #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         self.since += 1;
         if self.since >= self.gap && self.chance.happens() {
