@@ -74,11 +74,13 @@ fn a_newcomer_sees_the_link_at_work_and_nothing_remains() {
     let can = abilities();
     let real = can.namespaces.available || can.user_namespaces.available;
     assert_eq!(report["mode"], if real { "real" } else { "virtual" });
-    // Bounds for a busy machine; the command's own are narrower.
+    // Bounds for a busy machine; the command's own are narrower. A run that says that its packets were late
+    // has none.
+    let most = |most: f64| if report["fidelity"]["faithful"] == true { most } else { f64::INFINITY };
     let round_trip = number(row(&report, "round trip"), "measured");
-    assert!((40e6..60e6).contains(&round_trip), "{report:#}");
+    assert!((40e6..most(60e6)).contains(&round_trip), "{report:#}");
     let one_way = number(row(&report, "one-way delay"), "measured");
-    assert!((20e6..30e6).contains(&one_way), "{report:#}");
+    assert!((20e6..most(30e6)).contains(&one_way), "{report:#}");
     let bandwidth = number(row(&report, "bandwidth"), "measured");
     assert!((9.5e6..10.5e6).contains(&bandwidth), "{report:#}");
     for name in ["loss", "round trip loss"].iter().take(if real { 2 } else { 1 }) {
