@@ -4,9 +4,9 @@
 use crate::fate::{Coming, VerdictWithEffects};
 use crate::filter::Filter;
 use crate::impair::Impair;
-use crate::judge::{JudgesVerdict, PacketJudge};
+use crate::judge::{JudgesVerdict, PacketJudge, ask_fully};
 use crate::stage::Holds;
-use longwire_block::{Dice, Effects, Offer, Spec, Values, Verdict};
+use longwire_block::{Dice, Offer, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
@@ -74,14 +74,6 @@ impl AnyJudge {
         }
     }
 
-    /// The function that asks it about a packet, where the judge is found in `C`.
-    fn packet_judge<C: Holds<Filter> + Holds<Impair>>(&self) -> PacketJudge<C> {
-        match self {
-            Self::Filter(filter) => filter.packet_judge(),
-            Self::Impair(impair) => impair.packet_judge(),
-        }
-    }
-
     /// Filters before impairments, each in registry order, whatever the order in the scenario.
     fn place(&self) -> usize {
         let key = self.spec().key;
@@ -96,14 +88,7 @@ pub(crate) enum Chain {
     #[default]
     None,
     One(AnyJudge),
-    Many(Box<Sequence>),
-}
-
-/// Several judges, and the functions that ask each of them about a packet.
-#[derive(Debug)]
-pub(crate) struct Sequence {
-    judges: Box<[AnyJudge]>,
-    asks: Box<[PacketJudge<AnyJudge>]>,
+    Many(Box<[AnyJudge]>),
 }
 
 impl Chain {
@@ -112,10 +97,7 @@ impl Chain {
         match judges.len() {
             0 => Self::None,
             1 => judges.pop().map_or(Self::None, Self::One),
-            _ => {
-                let asks = judges.iter().map(AnyJudge::packet_judge).collect();
-                Self::Many(Box::new(Sequence { judges: judges.into(), asks }))
-            }
+            _ => Self::Many(judges.into()),
         }
     }
 
@@ -123,7 +105,7 @@ impl Chain {
         match self {
             Self::None => Vec::new(),
             Self::One(judge) => vec![judge],
-            Self::Many(sequence) => sequence.judges.into(),
+            Self::Many(judges) => judges.into(),
         }
     }
 
@@ -131,7 +113,7 @@ impl Chain {
         match self {
             Self::None => &[],
             Self::One(judge) => std::slice::from_ref(judge),
-            Self::Many(sequence) => &sequence.judges,
+            Self::Many(judges) => judges,
         }
     }
 
@@ -140,7 +122,7 @@ impl Chain {
         match self {
             Self::None => &mut [],
             Self::One(judge) => std::slice::from_mut(judge),
-            Self::Many(sequence) => &mut sequence.judges,
+            Self::Many(judges) => judges,
         }
     }
 
@@ -152,34 +134,31 @@ impl Chain {
     /// Returns the first drop, else pass; a mark is one of the effects.
     #[inline(never)]
     pub(crate) fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        judge_all(self.as_mut_slice(), offer)
+        let judges = self.as_mut_slice();
+        for judge in judges {
+            match judge.judge(offer) {
+                Verdict::Pass => {}
+                Verdict::Mark => offer.effects().mark = true,
+                dropped @ Verdict::Drop(_) => return dropped,
+            }
+            if offer.done().is_some_and(|effects| effects.steer.is_some()) {
+                break;
+            }
+        }
+        Verdict::Pass
     }
 
     /// The function that asks them about a packet. A single judge is the usual case.
-    fn packet_judge(&self) -> PacketJudge<Self> {
+    pub(crate) fn packet_judge(&self) -> PacketJudge<Self> {
         match self {
-            Self::One(judge) => judge.packet_judge(),
+            Self::One(AnyJudge::Impair(impair)) => impair.packet_judge(),
+            Self::One(AnyJudge::Filter(filter)) => filter.packet_judge(),
             Self::None | Self::Many(_) => judge_in_turn,
         }
     }
 }
 
-/// See [`Chain::judge`].
-fn judge_all(judges: &mut [AnyJudge], offer: &mut Offer<'_>) -> Verdict {
-    for judge in judges {
-        match judge.judge(offer) {
-            Verdict::Pass => {}
-            Verdict::Mark => offer.effects().mark = true,
-            dropped @ Verdict::Drop(_) => return dropped,
-        }
-        if offer.done().is_some_and(|effects| effects.steer.is_some()) {
-            break;
-        }
-    }
-    Verdict::Pass
-}
-
-/// See [`PacketJudge`]: asks all judges of a sequence, each by its own function until one has effects.
+/// See [`PacketJudge`]: asks all judges of a sequence.
 fn judge_in_turn(
     chain: &mut Chain,
     pool: &Pool,
@@ -188,57 +167,13 @@ fn judge_in_turn(
     bytes: u32,
     affected: &mut Option<VerdictWithEffects>,
 ) -> JudgesVerdict {
-    let Chain::Many(sequence) = chain else { return JudgesVerdict::Passes };
-    let mut judges = sequence.judges.iter_mut();
-    for (judge, ask) in judges.by_ref().zip(&sequence.asks) {
-        match ask(judge, pool, handle, now, bytes, affected) {
-            JudgesVerdict::Passes => {}
-            JudgesVerdict::Affected => {
-                judge_on(judges.into_slice(), pool, handle, Coming { now, frame: bytes }, affected);
-                return JudgesVerdict::Affected;
-            }
-            lost => return lost,
-        }
-    }
-    JudgesVerdict::Passes
-}
-
-/// Asks the judges behind one that had effects, which they add to.
-#[cold]
-#[inline(never)]
-fn judge_on(
-    behind: &mut [AnyJudge],
-    pool: &Pool,
-    handle: Handle,
-    Coming { now, frame }: Coming,
-    affected: &mut Option<VerdictWithEffects>,
-) {
-    if let Some((Verdict::Pass, effects @ Effects { steer: None, .. })) = affected {
-        let mut offer = Offer::pooled(now, frame, pool, handle);
-        *offer.effects() = *effects;
-        let verdict = judge_all(behind, &mut offer);
-        *affected = Some((verdict, *offer.effects()));
-    }
+    ask_fully(|offer| chain.judge(offer), pool, handle, Coming { now, frame: bytes }, affected)
 }
 
 impl Holds<Filter> for Chain {
     #[inline(always)]
     fn held(&mut self) -> Option<&mut Filter> {
         if let Self::One(AnyJudge::Filter(filter)) = self { Some(filter) } else { None }
-    }
-}
-
-impl Holds<Filter> for AnyJudge {
-    #[inline(always)]
-    fn held(&mut self) -> Option<&mut Filter> {
-        if let Self::Filter(filter) = self { Some(filter) } else { None }
-    }
-}
-
-impl Holds<Impair> for AnyJudge {
-    #[inline(always)]
-    fn held(&mut self) -> Option<&mut Impair> {
-        if let Self::Impair(impair) = self { Some(impair) } else { None }
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
 }
 
 /// Makes an offer of a packet, asks judges about it, and separates its effects from their verdict.
-fn ask_fully(
+pub(crate) fn ask_fully(
     ask: impl FnOnce(&mut Offer<'_>) -> Verdict,
     pool: &Pool,
     handle: Handle,
