@@ -477,6 +477,30 @@ fn links_that_join_are_logged() {
     }
 }
 
+/// What a link holds when the run is stopped, or when it is removed, is dropped then; and that is the end.
+#[test]
+fn what_is_held_at_the_end_is_dropped_then() {
+    let folder = Folder::new("log-end");
+    let ports = [("a", 1), ("b", 2)].map(|(name, host)| {
+        format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.0.{host}\"\n")
+    });
+    let net = "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"100 kbit/s\"\n[[source]]\nfrom = \"a\"\n\
+        to = \"b\"\nsize = \"996 B\"\ninterval = \"1 ms\"\npackets = 3\n";
+    let net = ports.concat() + net;
+    let removed = format!("{net}[[at]]\ntime = \"2500 us\"\nremove = \"a\"\n");
+    for (text, options, reason, end) in
+        [(&net, &["--for", "70ms"][..], "stopped", 70_000_000), (&removed, &[], "link-removed", 2_500_000)]
+    {
+        let (scenario, file) = (folder.write("net.toml", text), folder.text("run.lwlog"));
+        let args = [&["run", &scenario, "--virtual", "--json", "--log", &file], options].concat();
+        assert_eq!(json(&longwire(&args), 0)["elapsed_ns"], end, "{reason}");
+        let entries = entries(&file, &["--event", "drop"]);
+        let times: Vec<_> =
+            entries.iter().map(|entry| (entry["reason"].as_str(), number(entry, "time_ns"))).collect();
+        assert_eq!(times, [(Some(reason), end); 3]);
+    }
+}
+
 /// What the hosts' kernels say when their interfaces come up is enough to count.
 #[test]
 fn a_real_run_is_logged() {

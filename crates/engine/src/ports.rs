@@ -23,6 +23,8 @@ pub(crate) struct Ports {
     pub ticks: Option<Box<Ticks>>,
     /// Counters of ports that were replaced.
     pub closed: PortStats,
+    /// Errors of ports that have left in simulated time.
+    pub left: Vec<PortError>,
     /// The port whose losses are read next.
     next_sampled: usize,
     /// Whether one of them is a tunnel.
@@ -89,10 +91,18 @@ impl Ports {
         let exits = Self::exits_of(map, worker, windows);
         let slots: Vec<_> = setups.into_iter().map(PortSlot::new).collect();
         let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
-        let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
-        let (future, spare) = (simulated.then(Box::default), Some(Box::default()));
-        let mut ports =
-            Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future, spare };
+        let mut ports = Self {
+            slots,
+            exits,
+            ticks,
+            closed: PortStats::default(),
+            left: Vec::new(),
+            next_sampled: 0,
+            has_tunnels,
+            polled: Nanos::ZERO,
+            future: simulated.then(Box::default),
+            spare: Some(Box::default()),
+        };
         (0..ports.slots.len()).for_each(|slot| ports.ask_again(slot));
         ports
     }

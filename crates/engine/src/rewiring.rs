@@ -149,8 +149,7 @@ impl Remote {
         let mut errors = Vec::new();
         for answer in &answers {
             let mut step = looked_for(answer)?;
-            let left = step.ports.iter_mut().filter_map(|(_, slot)| slot.as_mut());
-            errors.extend(left.filter_map(|slot| slot.port.finish().err()));
+            errors.extend(step.finish_ports());
         }
         Ok(errors)
     }

@@ -6,7 +6,7 @@ use crate::ports::{PortSlot, Ports};
 use crate::retired::RetiredNode;
 use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
-use longwire_block::{JoiningSource, Node};
+use longwire_block::{JoiningSource, Node, PortError};
 use longwire_link::Joining;
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -48,6 +48,11 @@ impl RewiringStep {
     /// Whether it adds traffic sources that send.
     pub fn adds_sources(&self) -> bool {
         self.sources.iter().any(|(_, source)| source.flow.is_some())
+    }
+
+    /// Ends the ports that have left; returns their errors.
+    pub fn finish_ports(&mut self) -> impl Iterator<Item = PortError> {
+        self.ports.iter_mut().filter_map(|(_, slot)| slot.as_mut()?.port.finish().err())
     }
 
     /// Sets the worker's new map.

@@ -50,7 +50,7 @@ impl Setup {
                 crate::clock::settle_thread(cpu);
                 let mut worker = Worker::new(parts);
                 worker.run(wait, &stop, &commands);
-                let errors = worker.finish();
+                let errors = worker.finish(longwire_clock::monotonic());
                 FinishedWorker { worker, errors }
             }));
         }
@@ -85,7 +85,7 @@ impl Setup {
                 if let Some(end) = end {
                     worker.conclude(end);
                 }
-                let errors = worker.finish();
+                let errors = worker.finish(worker.end(until));
                 FinishedWorker { worker, errors }
             }));
         }
@@ -134,9 +134,9 @@ fn report(
             continue;
         };
         worker.empty_rings();
-        let now = if worker.simulated { Nanos::NEVER } else { longwire_clock::monotonic() };
-        all.elapsed = all.elapsed.max(now.since(started));
-        worker.add_to(&mut all, now.min(until));
+        let now = if worker.simulated { until } else { longwire_clock::monotonic() };
+        all.elapsed = all.elapsed.max(worker.end(now).since(started));
+        worker.add_to(&mut all, now);
         lateness.merge(&worker.counters.lateness);
         all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
         if !worker.simulated {

@@ -203,7 +203,12 @@ impl Link {
         if self.profile.asks_delay {
             let next = self.line.next();
             self.all_sent();
-            self.set_off(pool, handle, now);
+            if self.line.is_irregular() {
+                // Judges on the wire have sent others on with delays of their own.
+                self.depart(pool, handle, now, (Nanos::ZERO, None));
+            } else {
+                self.set_off(pool, handle, now);
+            }
             return Fate::Joined(self.line.next() < next);
         }
         self.waiting = Waiting::default();

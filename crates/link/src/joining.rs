@@ -108,7 +108,7 @@ impl Links {
         if !drained {
             let link = &mut self.links[link as usize];
             link.catch_up(pool, now);
-            link.flush(pool, DropReason::LinkRemoved);
+            link.flush(pool, now, DropReason::LinkRemoved);
         }
     }
 

@@ -324,8 +324,9 @@ impl Link {
         pool.free(handle);
     }
 
-    /// Drops all packets of the link, at the end of a run.
-    pub(crate) fn flush(&mut self, pool: &mut Pool, reason: DropReason) {
+    /// Drops all packets of the link at `now`, at the end of a run or of the link.
+    pub(crate) fn flush(&mut self, pool: &mut Pool, now: Nanos, reason: DropReason) {
+        self.latest = self.latest.max(now);
         self.line.features &= !has::DECIDED;
         let (line, own) = (&mut self.line, &mut self.own);
         let heaps = own.as_mut().and_then(|own| own.books.rare.as_mut()).map(|rare| &mut rare.heaps);

@@ -339,8 +339,8 @@ impl Links {
     }
 
     /// Drops all packets as stopped, at the end of a run.
-    pub fn flush(&mut self, pool: &mut Pool) {
-        self.links.iter_mut().for_each(|link| link.flush(pool, DropReason::Stopped));
+    pub fn flush(&mut self, pool: &mut Pool, now: Nanos) {
+        self.links.iter_mut().for_each(|link| link.flush(pool, now, DropReason::Stopped));
         self.media.iter_mut().for_each(Medium::end);
     }
 }

@@ -51,7 +51,7 @@ fn real_packets_wait_for_phantoms() {
     assert_eq!((stats.made_packets, stats.in_packets, stats.out_packets), (4, 5, 5));
     assert!(stats.is_conserved());
     assert_eq!(pool.live(), 1, "the phantom of 12 ms waits");
-    links.flush(&mut pool);
+    links.flush(&mut pool, Nanos(u64::MAX / 4));
     assert_eq!(pool.live(), 0);
 }
 
@@ -74,7 +74,7 @@ fn phantoms_take_room() {
     assert!(stats.is_conserved(), "{stats:?}");
     // A packet comes every 0.5 ms from the background and every 1 ms from outside; one is sent every 1 ms.
     assert!(stats.dropped() > 1900 && stats.made_packets >= 2000, "{stats:?}");
-    links.flush(&mut pool);
+    links.flush(&mut pool, Nanos(u64::MAX / 4));
     while let Some(handle) = out.pop(&pool) {
         pool.free(handle);
     }
@@ -143,7 +143,7 @@ fn phantoms_use_opportunities() {
     // 340 opportunities, of which packets behind others use every byte; one may still be in transmission.
     let sent = stats.consumed_packets * 2004 + stats.out_packets * 1000;
     assert!((338 * 1504 - 2004..=340 * 1504).contains(&sent), "{sent} {stats:?}");
-    links.flush(&mut pool);
+    links.flush(&mut pool, Nanos(u64::MAX / 4));
     while let Some(handle) = out.pop(&pool) {
         pool.free(handle);
     }

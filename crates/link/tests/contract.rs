@@ -276,7 +276,7 @@ impl<'a> Bench<'a> {
 
     /// Ends the run after `until`: held packets are dropped, and then there must be none.
     fn finish(mut self, until: u64) -> Trace {
-        self.links.flush(self.pool);
+        self.links.flush(self.pool, Nanos(until));
         let stats = self.stats(until);
         assert_eq!((self.pool.live(), stats.queued_packets, stats.travelling_packets), (0, 0, 0));
         assert!(self.left.is_sorted_by_key(|(leave, ..)| *leave), "went back in time");

@@ -191,16 +191,30 @@ fn delay(dice: &mut Dice) -> Chosen {
     ("delay", "constant", vec![("delay", one_of(dice, &DELAYS))])
 }
 
-/// Judges of packets when they are sent, and a random delay.
+/// A delay that differs from packet to packet.
+fn varied_delay(dice: &mut Dice) -> Chosen {
+    let jitter =
+        |order| ("delay", "jitter", vec![("delay", "100 us"), ("jitter", "50 us"), ("order", order)]);
+    match dice.below(3) {
+        0 => jitter("keep"),
+        1 => jitter("reorder"),
+        _ => ("delay", "trace", vec![("file", "0 s 200 us; 2 ms 30 us; 3 ms 100 us; 4 ms end")]),
+    }
+}
+
+/// Judges of packets when they are sent, and a delay that varies.
 fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
-    let all: [Chosen; 5] = [
+    let all: [Chosen; 4] = [
         ("bit-error", "rate", vec![("rate", "1e-4")]),
         ("duplicate", "independent", vec![("probability", "10 %")]),
-        ("reorder", "independent", vec![("probability", "10 %")]),
+        ("reorder", "independent", vec![("probability", "10 %"), ("by", "300 us")]),
         ("loss", "gilbert-elliott", vec![("p", "5 %"), ("r", "25 %"), ("where", "wire")]),
-        ("delay", "jitter", vec![("delay", "100 us"), ("jitter", "50 us")]),
     ];
-    all.into_iter().filter(|_| dice.below(3) == 0).collect()
+    let mut some: Vec<_> = all.into_iter().filter(|_| dice.below(3) == 0).collect();
+    if dice.below(3) == 0 {
+        some.push(varied_delay(dice));
+    }
+    some
 }
 
 /// Approximate duration of a packet at a rate.
@@ -249,9 +263,10 @@ fn compare(case: u64) -> usize {
             24 => (delay(&mut dice), usual),
             25 => (queue(&mut dice), usual),
             26 => (("queue", "codel", vec![]), usual),
+            27 => (varied_delay(&mut dice), usual),
             _ => (("delay", "jitter", vec![("delay", "1 ms"), ("jitter", "1 ms")]), usual),
         };
-        let changed = changes && (23..=27).contains(&act);
+        let changed = changes && (23..=28).contains(&act);
         for side in &mut sides {
             match act {
                 0..20 => side.expire(until, one),

@@ -155,7 +155,7 @@ fn every_packet_is_accounted_for() {
         // Also on an overloaded wire: stations with many collisions draw from large windows, and others go
         // first.
         assert_eq!(given_up > 0, kind != "half-duplex", "{kind}: {given_up}");
-        net.links.flush(&mut net.pool);
+        net.links.flush(&mut net.pool, Nanos(60_000 * MS));
         assert_eq!(net.pool.live(), 0);
         net.conserved(60_000 * MS);
     }

@@ -194,7 +194,7 @@ fn the_mtu_drops_what_is_longer() {
 fn flushing_accounts_for_everything() {
     let mut link = Bench::new(&[("rate", "1 Mbit/s"), ("delay", "1 s")]);
     (0..10).for_each(|n| link.arrive(n * MS, 1246));
-    link.links.flush(&mut link.pool);
+    link.links.flush(&mut link.pool, Nanos(10 * MS));
     let stats = link.stats(10 * MS);
     assert_eq!(stats.drops, [("stopped", 10)]);
     assert_eq!(link.pool.live(), 0);

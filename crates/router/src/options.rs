@@ -73,13 +73,15 @@ fn fill(options: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
         let option = option.map_err(|_| bad_length(options, at))?;
         let start = at + option.offset;
         let bytes = &mut options[start..start + option.len];
-        let written = match option.kind {
+        let (least, written) = match option.kind {
             kind if is_source_route(kind) => return Err(BadOption::SourceRoute),
-            option_kind::RECORD_ROUTE => record_route(bytes, own),
-            option_kind::TIMESTAMP => stamp(bytes, own, now),
-            _ => Some(()),
+            option_kind::RECORD_ROUTE => (3, record_route(bytes, own)),
+            option_kind::TIMESTAMP => (4, stamp(bytes, own, now)),
+            _ => (0, Some(())),
         };
-        written.ok_or(BadOption::Parameter((FIXED + start + 2) as u8))?;
+        // The length, or else the pointer.
+        let wrong = if option.len < least { start + 1 } else { start + 2 };
+        written.ok_or(BadOption::Parameter((FIXED + wrong) as u8))?;
         at = start + option.len;
     }
     Ok(())
@@ -97,17 +99,18 @@ const fn is_source_route(kind: u8) -> bool {
     matches!(kind, option_kind::LOOSE_ROUTE | option_kind::STRICT_ROUTE)
 }
 
-/// None if the option is malformed; it may be full. Its third byte points to the next free slot, counted from
-/// one.
+/// None if the option is malformed, or has some room but too little (RFC 791, 3.1); it may be full. Its third
+/// byte points to the next free slot, counted from one.
 fn record_route(option: &mut [u8], own: u32) -> Option<()> {
     let pointer = usize::from(*option.get(2)?);
     if pointer < 4 || !pointer.is_multiple_of(4) {
         return None;
     }
-    if let Some(place) = option.get_mut(pointer - 1..pointer + 3) {
-        place.copy_from_slice(&own.to_be_bytes());
-        option[2] += 4;
+    if pointer > option.len() {
+        return Some(());
     }
+    option.get_mut(pointer - 1..pointer + 3)?.copy_from_slice(&own.to_be_bytes());
+    option[2] += 4;
     Some(())
 }
 
@@ -126,11 +129,12 @@ fn stamp(option: &mut [u8], own: u32, now: Nanos) -> Option<()> {
     if pointer < 5 || !(pointer - 1).is_multiple_of(4) {
         return None;
     }
-    let Some(place) = option.get_mut(pointer - 1..pointer - 1 + size) else {
+    if pointer > option.len() {
         // Counts an overflow; the counter ends at fifteen.
         option[3] = flags.checked_add(0x10)?;
         return Some(());
-    };
+    }
+    let place = option.get_mut(pointer - 1..pointer - 1 + size)?;
     if kind == PRESCRIBED && place[..4] != own.to_be_bytes() {
         return Some(());
     }
@@ -171,6 +175,9 @@ mod tests {
         for pointer in [0, 3, 5] {
             assert_eq!(options(&record(pointer)), Err(BadOption::Parameter(23)), "{pointer}");
         }
+        let two_bytes_left = [7, 9, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(options(&two_bytes_left), Err(BadOption::Parameter(22)));
+        assert_eq!(options(&[7, 2, 0, 0]), Err(BadOption::Parameter(21)), "no pointer");
     }
 
     #[test]
@@ -185,6 +192,9 @@ mod tests {
         let full = [68, 4, 5, 0xe0];
         assert_eq!(options(&full), Ok(vec![68, 4, 5, 0xf0]));
         assert_eq!(options(&[68, 4, 5, 0xf0]), Err(BadOption::Parameter(22)), "sixteen found no room");
+        let three_bytes_left = [68, 11, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(options(&three_bytes_left), Err(BadOption::Parameter(22)));
+        assert_eq!(options(&[68, 3, 5, 0]), Err(BadOption::Parameter(21)), "no flags");
     }
 
     #[test]

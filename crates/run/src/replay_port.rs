@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct CaptureReport {
     /// Report on the input.
     pub input: InputReport,
-    /// Time of the last received or sent frame on the engine's clock.
-    pub last: Nanos,
     /// Sent frames missing in the output because the pool had no room for a copy.
     pub not_written: u64,
 }
@@ -139,7 +137,6 @@ impl Port for ReplayPort {
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
         let begin = self.start_time.or(now);
         let (own_now, before) = (now.since(begin), batch.as_slice().len());
-        self.report.last = self.report.last.max(own_now);
         let received = match self.capture.as_mut().filter(|_| self.reads) {
             Some(capture) => capture.receive(pool, own_now, batch),
             None => self.source.receive(pool, own_now, batch),
@@ -156,7 +153,6 @@ impl Port for ReplayPort {
             let meta = pool.meta_mut(handle);
             meta.set_leave(meta.leave().max(meta.arrival).saturating_sub(begin));
             meta.arrival = meta.arrival.saturating_sub(begin);
-            self.report.last = self.report.last.max(Nanos(meta.leave()));
         }
         let written = self.write(pool, batch);
         self.source.transmit(pool, batch)?;

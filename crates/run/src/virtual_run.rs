@@ -114,8 +114,7 @@ pub fn simulate(
             plan.file
         );
     }
-    let last = watches.by_place.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
-    let elapsed = time.map_or(last, |time| time.min(last.max(time)));
+    let elapsed = time.unwrap_or(counted.elapsed);
     let programs = rows::whole(plan, &installed);
     let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
     Ok(VirtualRunOutcome {

@@ -174,7 +174,7 @@ fn compare(
                 );
             }
             Some(other) if other != fixed => {
-                refuse(name, format!("its addresses or other fixed settings differ: {AGAIN}"));
+                refuse(name, format!("its kind or its stations differ: {AGAIN}"));
             }
             Some(_) => {}
         }

@@ -28,12 +28,15 @@ impl Worker {
         self.drain_rings(|worker, handle| worker.drop(handle, DropReason::Stopped));
     }
 
-    /// Ends the run: held packets are dropped as stopped, and ports flush their buffers.
-    pub(crate) fn finish(&mut self) -> Vec<PortError> {
+    /// Ends the run at `now`: held packets are dropped as stopped, and ports flush their buffers. Returns
+    /// errors of ports, those that have left in virtual time included.
+    pub(crate) fn finish(&mut self, now: Nanos) -> Vec<PortError> {
         self.flush_ports();
-        self.emulation.links.flush(&mut self.pool);
+        self.emulation.links.flush(&mut self.pool, now);
         self.drop_held_back();
         self.drop_held_for_tick();
-        self.ports.slots.iter_mut().filter_map(|slot| slot.port.finish().err()).collect()
+        let mut errors = std::mem::take(&mut self.ports.left);
+        errors.extend(self.ports.slots.iter_mut().filter_map(|slot| slot.port.finish().err()));
+        errors
     }
 }

@@ -19,6 +19,7 @@ impl Worker {
         self.pump(Arrivals::Ready(&[]), time, time);
         self.flush_ports();
         self.rewire(&mut step, time);
+        self.ports.left.extend(step.finish_ports());
     }
 
     /// Adds links, takes over the map, and removes links. What is no longer needed is left in `step`.

@@ -49,8 +49,8 @@ pub(crate) enum Action {
 pub struct BitErrorSettings {
     /// bit error rate, such as 1e-6; 0 to 0.5 (higher rates are treated as 0.5)
     rate: Probability,
-    /// drop: drop the frame if a bit of it or of its FCS is wrong, as a NIC would; deliver: flip the bits and
-    /// keep the checksums
+    /// drop: drop the frame if a bit of it or of its FCS is wrong, as a NIC would; deliver: flip bits of the
+    /// frame without its FCS, and keep the checksums
     #[setting(default = "drop")]
     action: Action,
     #[setting(like = HEADERS_PARAM)]
