@@ -3,7 +3,6 @@
 use super::links::{Numbers, Placing, take_over};
 use super::ring::RowSender;
 use super::row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
-use longwire_block::DropReason;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Observer, PacketView};
 use longwire_packet::{Handle, Meta, PacketEvent};
@@ -193,9 +192,6 @@ impl Observer for Recorder {
             }
             PacketEvent::Marked { time } => self.log(Event::Mark, time, view, None),
             PacketEvent::Dropped { time, reason, segments, bytes } => {
-                // Packets dropped as stopped were there until the end.
-                let stopped = reason == DropReason::Stopped as u8;
-                let time = if stopped { self.latest } else { time };
                 self.latest = self.latest.max(time);
                 self.log(Event::Drop, time, view, Some((reason, segments, bytes)));
                 if segments == meta.segments {
