@@ -142,6 +142,8 @@ impl FollowedNamespace {
         while !is(self) {
             let rest = end.saturating_duration_since(Instant::now());
             assert!(self.told.recv_timeout(rest).is_ok(), "{what}: {:?}", self.mirror.stats());
+            // What came meanwhile is in the router too: to look after each of many updates takes long.
+            self.told.try_iter().for_each(drop);
         }
     }
 }
