@@ -1,6 +1,6 @@
 //! `longwire ctl diff`, `apply` and `save`
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, InstanceName};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
@@ -48,8 +48,8 @@ struct ScenarioArgs {
     /// The scenario file; - is standard input.
     file: PathBuf,
 
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     #[command(flatten)]
     json: Json,
@@ -65,8 +65,8 @@ Examples:
   longwire ctl save > now.toml
   longwire ctl save two-hosts --output now.toml")]
 pub(super) struct Save {
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     /// The file to write. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
@@ -131,7 +131,7 @@ fn line(change: &ObjectDifference) -> String {
 impl Diff {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let toml = self.scenario.text()?;
-        let comparison = at.connect(self.scenario.name.as_deref())?.compare(&toml)?;
+        let comparison = at.connect(self.scenario.instance.get())?.compare(&toml)?;
         let mut report = self.scenario.show("ctl diff", &comparison)?;
         if !report.rows.is_empty() {
             report.fail("what runs differs from the scenario");
@@ -145,7 +145,7 @@ impl Diff {
 impl Apply {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let wanted = ScenarioRequest { toml: self.scenario.text()?, partial: self.partial };
-        let comparison = at.connect(self.scenario.name.as_deref())?.apply(&wanted)?;
+        let comparison = at.connect(self.scenario.instance.get())?.apply(&wanted)?;
         let report = self.scenario.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.scenario.json.on {
             outcome::note("nothing differs");
@@ -156,7 +156,7 @@ impl Apply {
 
 impl Save {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let client = at.connect(self.name.as_deref())?;
+        let client = at.connect(self.instance.get())?;
         let toml = client.scenario()?;
         if let Some(file) = &self.output {
             std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
