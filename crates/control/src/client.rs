@@ -5,7 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery};
 use crate::overview::{EventPage, Summary};
 use crate::place::{self, InstanceSocket};
-use crate::problem::Problem;
+use crate::problem::{Problem, meant};
 use crate::remote::{RemoteInstance, Stream};
 use crate::rewire::{RewireRequest, RewireResponse};
 use crate::rows::RowFilter;
@@ -89,10 +89,6 @@ pub enum ClientError {
     /// The instance refused.
     #[error("{0}")]
     Refused(Box<Problem>),
-}
-
-fn meant(near: Option<&(Kind, String)>) -> String {
-    near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
 }
 
 /// The running instances, by name. Sockets that nobody serves are removed, with those of the routers of

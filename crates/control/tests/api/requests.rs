@@ -35,6 +35,7 @@ fn requests_that_make_no_sense_get_their_status() {
         ("DELETE", "/v1/ports/a", json, 405),
         ("POST", "/v1/sources", json, 405),
         ("DELETE", "/v1/links/up?drained=1", json, 400),
+        ("DELETE", "/v1/links/nosuch", json, 404),
         ("PATCH", "/v1/scenario?x", "text/plain", 415),
         ("PUT", "/v1/instance", json, 405),
         ("GET", "/v1/nothing/up", json, 404),
