@@ -264,6 +264,9 @@ fn mistakes_name_their_place() {
     assert!(told.contains("there is no task 12; the sweep has tasks 0 to 11"), "{told}");
     let output = longwire(&["sweep", "run", &file, "--task", "1-x"]);
     assert!(stderr(&output).contains("--task: write numbers of tasks"), "{}", stderr(&output));
+    // A device such as /dev/full would be read without an end.
+    let output = longwire(&["sweep", "run", &file, "--task", "0", "--output", "/dev/null"]);
+    assert!(stderr(&output).contains("/dev/null: name a regular file"), "{}", stderr(&output));
 }
 
 #[test]

@@ -55,6 +55,14 @@ fn requests_that_make_no_sense_get_their_status() {
         let (status, problem) = request(socket, method, path, kind, "{}");
         assert_eq!((status, &problem["status"]), (expected, &json!(expected)), "{method} {path}: {problem}");
     }
+    for (query, detail) in [
+        ("lmit=5", "there is no parameter \"lmit\"; did you mean \"limit\"?"),
+        ("colour=5", "there is no parameter \"colour\"; there are links, limit"),
+        ("limit=many", "limit: write a whole number, such as 1"),
+    ] {
+        let (_, problem) = request(socket, "GET", &format!("/metrics?{query}"), json, "{}");
+        assert_eq!(problem["detail"], detail);
+    }
 }
 
 #[test]
