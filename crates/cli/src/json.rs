@@ -68,7 +68,7 @@ pub fn of_error(error: &Error) -> Value {
 
 /// A command-line error as such an object.
 pub fn of_usage(error: &clap::Error) -> Value {
-    let text = error.render().to_string();
+    let text = crate::usage::text(error);
     let mut parts = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
     let what = parts.next().unwrap_or_default();
     let fields = Fields::new(what.trim_start_matches("error: "));

@@ -15,11 +15,12 @@ pub mod outcome;
 pub mod progress;
 mod record_args;
 pub mod stop_flag;
+pub mod usage;
 
 pub use json::Json;
 pub use outcome::Outcome;
 
-use clap::{CommandFactory, Parser};
+use clap::{FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -55,17 +56,21 @@ pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
     }
-    CompleteEnv::with_factory(|| completion::completing(Cli::command())).var(completion::VARIABLE).complete();
+    CompleteEnv::with_factory(|| completion::completing(usage::command()))
+        .var(completion::VARIABLE)
+        .complete();
     longwire_rundir::on_wait(outcome::note);
     let words: Vec<_> = std::env::args_os().collect();
     let as_json = json::is_wanted(words.get(1..).unwrap_or_default());
-    let cli = match Cli::try_parse_from(&words) {
+    let parsed = usage::command().try_get_matches_from(&words);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help may go to a pipe that is already closed.
-            let _ = error.print();
+            usage::print(&error);
             if as_json && error.use_stderr() {
                 print_error(&json::of_usage(&error));
+            } else if error.use_stderr() {
+                commands::exec::write_usage_error(&words, &json::of_usage(&error));
             }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -98,6 +103,6 @@ mod tests {
 
     #[test]
     fn arguments_are_well_formed() {
-        Cli::command().debug_assert();
+        usage::command().debug_assert();
     }
 }

@@ -1,11 +1,14 @@
 //! Result of a command: its output and exit status.
 
 use crate::Json;
+use anyhow::Context;
 pub use longwire_report::output::{clear_screen, note};
 use longwire_report::{Report, output};
 use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+const NOT_WRITTEN: &str = "can't write to standard output";
 
 /// Outcome of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,7 @@ pub fn print_if_json(report: &Report, json: Json) -> anyhow::Result<Outcome> {
 /// # Errors
 /// If standard output can't be written to.
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    Ok(output::print_with(write)?)
+    output::print_with(write).context(NOT_WRITTEN)
 }
 
 /// Prints `text` and a newline: see [`output::print`].
@@ -74,7 +77,7 @@ pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyho
 /// # Errors
 /// If standard output can't be written to.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    Ok(output::print(text)?)
+    output::print(text).context(NOT_WRITTEN)
 }
 
 /// Prints notes on parts of a scenario that are allowed but look like mistakes.
@@ -91,7 +94,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::{Context, anyhow};
+    use anyhow::anyhow;
 
     #[test]
     fn a_closed_pipe_is_no_failure() {

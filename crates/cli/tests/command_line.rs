@@ -3,7 +3,9 @@
 mod support;
 
 use clap::{Command, CommandFactory, Parser};
-use longwire_cli::Cli;
+use longwire_cli::{Cli, usage};
+use longwire_scenario::library::ShippedProfile;
+use std::fs::File;
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -68,6 +70,76 @@ fn every_command_has_an_example_and_every_example_parses() {
         for argument in command.get_arguments() {
             assert!(argument.get_help().is_some(), "{name}: {} is explained", argument.get_id());
         }
+    }
+}
+
+#[test]
+fn profiles_that_help_names_exist() {
+    let mut seen = 0;
+    for (name, mut command) in all(&Cli::command(), "longwire") {
+        let help = command.render_long_help().to_string();
+        let words: Vec<&str> = help.split_whitespace().collect();
+        for pair in words.windows(2).filter(|pair| pair[0] == "--profile" && !pair[1].starts_with('<')) {
+            let profile = pair[1].trim_end_matches([',', ';', '.']);
+            assert!(ShippedProfile::named(profile).is_some(), "{name}: there is no profile {profile}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen}");
+}
+
+/// A command with these options, and `word` for every argument without a name.
+fn line_of(name: &str, command: &Command, options: &[&str], word: &str) -> Vec<String> {
+    let words = command.get_positionals().map(|_| word);
+    name.split(' ').chain(options.iter().copied()).chain(words).map(str::to_owned).collect()
+}
+
+/// Parts of the standard library's texts about numbers and addresses.
+const OF_LIBRARY: [&str; 4] = ["invalid digit", "for non-zero type", "target type", "address syntax"];
+
+#[test]
+fn errors_of_values_say_what_to_write() {
+    let (mut parser, mut seen) = (usage::command(), 0);
+    for (name, command) in all(&Cli::command(), "longwire") {
+        let mut error = |options: &[&str], word: &str| {
+            let parsed = parser.try_get_matches_from_mut(line_of(&name, &command, options, word));
+            parsed.err().map(|error| usage::text(&error)).unwrap_or_default()
+        };
+        for option in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            let Some(long) = option.get_long() else { continue };
+            for value in ["foo", "0", "99999999999999999999", "-1"] {
+                let text = error(&[&format!("--{long}={value}")], "0");
+                let of_library = OF_LIBRARY.iter().any(|part| text.contains(part));
+                assert!(!of_library, "{name} --{long}={value}: {text}");
+                seen += usize::from(text.contains("write a whole number"));
+            }
+            // Without an equals sign a negative number is a value, too.
+            let text = error(&[&format!("--{long}"), "-1"], "0");
+            let is_none = text.contains("unexpected argument '-1'");
+            assert!(!is_none || option.is_require_equals_set(), "{name} --{long} -1: {text}");
+        }
+        let text = error(&[], "foo");
+        assert!(!OF_LIBRARY.iter().any(|part| text.contains(part)), "{name}: {text}");
+    }
+    assert!(seen > 20, "{seen}");
+    let text = |args: &[&str]| stderr(&longwire(args)).lines().next().unwrap_or_default().to_owned();
+    for (args, wanted) in [
+        (
+            &["sweep", "run", "x", "--jobs", "0"][..],
+            "error: invalid value '0' for '--jobs <NUMBER>': write a whole number from 1",
+        ),
+        (
+            &["control", "monitor", "r1", "--collector", "foo"],
+            "error: invalid value 'foo' for '--collector <ADDRESS:PORT>': \"foo\" is not an address and \
+             port, such as 192.0.2.7:9000",
+        ),
+        (
+            &["exec", "--delay", "-5ms", "--", "true"],
+            "error: invalid value '-5ms' for '--delay <TIME>': \"-5ms\" does not begin with a number; write \
+             \"25 ms\"",
+        ),
+    ] {
+        assert_eq!(text(args), wanted);
     }
 }
 
@@ -174,6 +246,20 @@ fn errors_are_json_too() {
     );
     assert!(told(&["ctl", "get", "up", "--instance", "nobody-has-this", "--json"])["error"].is_string());
     assert!(told(&["check", "/nowhere.toml", "--json"])["file"] == "/nowhere.toml");
+    let number = told(&["sweep", "run", &scenario, "--jobs", "0", "--json"]);
+    assert!(number["error"].as_str().unwrap().ends_with("write a whole number from 1"), "{number:#}");
+    // Those of exec are where its report would be: standard output is the command's.
+    let file = folder.text("exec.json");
+    for args in [&["--rate", "foo"][..], &["--dealy", "5ms"]] {
+        let to = format!("--json={file}");
+        let output = longwire(&[&["exec"], args, &[&to, "--", "true"]].concat());
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+        let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert!(told["field"].as_str().unwrap().starts_with(args[0]), "{told:#}");
+        std::fs::remove_file(&file).unwrap();
+    }
+    let output = longwire(&["exec", "--rate", "foo", "--json", "--", "true"]);
+    assert!(stderr(&output).contains("\"field\": \"--rate <RATE>\""), "{}", stderr(&output));
     // Without the option only results are on standard output.
     assert_eq!(stdout(&longwire(&["check", &scenario])), "");
 }
@@ -246,6 +332,12 @@ fn what_runs_is_offered_to_shells() {
     assert!(!removable.iter().any(|name| name.contains('.')), "{removable:?}");
     // What is offered is what there is, and begins with the word.
     assert_eq!(offered(&folder, "longwire top ro"), ["routed"]);
+    // All commands take the instance by the same option, which errors name.
+    assert!(service.ctl(&["save", "--instance", "routed"]).status.success());
+    assert!(stderr(&service.ctl(&["save"])).contains(": choose one with --instance"));
+    let no_instance = stderr(&service.ctl(&["stats", "up.forward"]));
+    assert!(no_instance.contains("is running; there are other-"), "{no_instance}");
+    assert!(no_instance.ends_with("; for a link or another object: longwire ctl get up.forward\n"));
     assert!(service.ctl(&["remove", "r", "--instance", "routed"]).status.success());
     assert!(!offered(&folder, "longwire ctl remove ").contains(&"r".into()));
     assert_eq!(service.end(), Some(0));
@@ -304,6 +396,13 @@ fn check_predicts_the_load_by_prices() {
     let output = check(&["--prices", &old]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("older version") && stderr(&output).contains("\"longwire calibrate\""));
+    let output = Process::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(["forwarder", "cost", "nat44", "--prices", "calibrated"])
+        .env("XDG_CONFIG_HOME", folder.path("none"))
+        .output()
+        .unwrap();
+    let wanted = "error: --prices: this machine is not calibrated: run \"longwire calibrate\"\n";
+    assert_eq!(stderr(&output), wanted);
     let output = check(&["--frame-bytes", "59"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
@@ -361,6 +460,14 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn output_that_can_not_be_written_is_named() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = Process::new(env!("CARGO_BIN_EXE_longwire")).arg("profiles").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("can't write to standard output: No space left"), "{}", stderr(&output));
 }
 
 #[test]

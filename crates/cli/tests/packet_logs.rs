@@ -102,6 +102,22 @@ fn a_log_agrees_with_the_counters_and_changes_nothing() {
     check_times(&entries);
 }
 
+#[test]
+fn what_a_log_does_not_have_is_refused() {
+    let folder = Folder::new("log-wrong");
+    let (scenario, log) = (folder.write("net.toml", NET), folder.text("run.lwlog"));
+    json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log]), 0);
+    for (option, value, wrong) in [
+        ("--reason", "queue-ful", "did you mean \"queue-full\"?"),
+        ("--link", "nosuch*", &format!("error: no link matches nosuch*; {log} has access")),
+    ] {
+        let output = longwire(&["log", &log, option, value]);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(wrong), "{output:?}");
+    }
+    // Another filter may leave nothing of a link that is there.
+    assert_eq!(entries(&log, &["--link", "acc*", "--reason", "mtu"]), [] as [Value; 0]);
+}
+
 /// Every packet arrives once, and leaves or is dropped once; transmission and delay take the configured time.
 fn check_times(entries: &[Value]) {
     let mut held: HashMap<u64, u64> = HashMap::new();

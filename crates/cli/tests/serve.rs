@@ -166,10 +166,17 @@ fn a_changed_file_is_applied_and_nothing_else() {
     assert_eq!(row(&partial, "port \"c\"")["kind"], "refused");
     assert_eq!(rate(), "30 Mbit/s");
     let wrong = folder.write("wrong.toml", edited.replace("25 ms", "soon"));
-    assert!(stderr(&service.ctl(&["apply", &wrong])).contains("\"soon\""));
+    for command in ["apply", "diff"] {
+        let output = service.ctl(&[command, &wrong, "--json"]);
+        assert!(stderr(&output).starts_with(&format!("error: {wrong}:")), "{}", stderr(&output));
+        let (told, checked) = (json(&output, 2), json(&longwire(&["check", &wrong, "--json"]), 2));
+        assert_eq!(told["file"], wrong.as_str());
+        assert_eq!(told, checked);
+    }
     std::fs::copy(folder.path("wrong.toml"), folder.path("net.toml")).unwrap();
     service.signal("HUP");
-    assert!(service.event("not-reloaded")["error"].as_str().unwrap().contains("soon"));
+    let error = service.event("not-reloaded")["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("net.toml:") && error.contains("soon"), "{error}");
     assert_eq!(service.end(), Some(0));
 }
 

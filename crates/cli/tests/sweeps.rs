@@ -264,6 +264,9 @@ fn mistakes_name_their_place() {
     assert!(told.contains("there is no task 12; the sweep has tasks 0 to 11"), "{told}");
     let output = longwire(&["sweep", "run", &file, "--task", "1-x"]);
     assert!(stderr(&output).contains("--task: write numbers of tasks"), "{}", stderr(&output));
+    // A device such as /dev/full would be read without an end.
+    let output = longwire(&["sweep", "run", &file, "--task", "0", "--output", "/dev/null"]);
+    assert!(stderr(&output).contains("/dev/null: name a regular file"), "{}", stderr(&output));
 }
 
 #[test]
@@ -283,6 +286,14 @@ fn rows_become_tables_and_figures() {
     assert_eq!((lines[1][0], lines[1][loss]), ("0", "0"), "without loss nothing is lost, and 0 is a number");
     assert!(lines[3][loss].parse::<u64>().unwrap() > 0, "{csv}");
     assert!(well(&["sweep", "table", &low, "--columns", "source.*.lost"]).starts_with("task"));
+    let two = ["--columns", "dropped", "--columns", "taken"];
+    let both = well(&[&["sweep", "table", &low][..], &two].concat());
+    assert!(both.contains("dropped") && both.contains("taken"), "{both}");
+    assert_eq!(well(&["sweep", "table", &low, "--columns", "dropped,taken"]), both);
+    let refused = |words: &[&str]| stderr(&longwire(&[&["sweep", "table"], words].concat()));
+    let wrong = refused(&[&low, "--columns", "dropped,takn"]);
+    assert!(wrong.contains("no row has a column \"takn\"; did you mean \"taken\"?"), "{wrong}");
+    assert_eq!(refused(&["/dev/null"]), "error: /dev/null: there are no rows\n");
     let figure = folder.text("figure.svg");
     let (x, y) = ("up.rate", "source.load.delay_ns_p95");
     let told = well(&["sweep", "plot", &low, &high, "--x", x, "--y", y, "--output", &figure]);

@@ -328,10 +328,7 @@ fn ports_are_added_and_removed_while_it_runs() {
     }
     let stats = run.stats(|_| true);
     assert_eq!(row(&stats, "packets accounted for")["pass"], true);
-    refused(
-        &["remove", "nobody"],
-        "no [[link]], [[host]], [[port]], [[bridge]], [[router]] or [[source]] is called \"nobody\"",
-    );
+    refused(&["remove", "nobody"], "there is no link or other object \"nobody\"");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery};
 use crate::overview::{EventPage, Summary};
 use crate::place::{self, InstanceSocket};
-use crate::problem::Problem;
+use crate::problem::{Problem, meant};
 use crate::remote::{RemoteInstance, Stream};
 use crate::rewire::{RewireRequest, RewireResponse};
 use crate::rows::RowFilter;
@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use longwire_rundir::PlaceError;
+use longwire_rundir::{NAME_ANOTHER, PlaceError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -54,7 +54,10 @@ pub enum ClientError {
     #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
     /// No instance of that name is running.
-    #[error("no instance \"{wanted}\" is running; there is {running}")]
+    #[error(
+        "no instance \"{wanted}\" is running; there {} {running}",
+        if running.contains(", ") { "are" } else { "is" }
+    )]
     NotRunning {
         /// The request.
         wanted: String,
@@ -62,10 +65,10 @@ pub enum ClientError {
         running: String,
     },
     /// The name is ambiguous.
-    #[error("which instance? There are {0}")]
+    #[error("which instance? There are {0}: choose one with --instance")]
     Several(String),
     /// The directory of the sockets can't be read.
-    #[error(transparent)]
+    #[error("{0}; {NAME_ANOTHER}")]
     Directory(#[from] PlaceError),
     /// The instance does not answer, or not correctly.
     #[error("{place} does not answer: {reason}")]
@@ -86,10 +89,6 @@ pub enum ClientError {
     /// The instance refused.
     #[error("{0}")]
     Refused(Box<Problem>),
-}
-
-fn meant(near: Option<&(Kind, String)>) -> String {
-    near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
 }
 
 /// The running instances, by name. Sockets that nobody serves are removed, with those of the routers of

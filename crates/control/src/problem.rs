@@ -1,7 +1,7 @@
 //! Errors as the API sends them: problem details of RFC 9457.
 
 use crate::object::Kind;
-use crate::set_error::SetError;
+use crate::set_error::{SetError, called};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,14 @@ impl Problem {
         self
     }
 
+    /// The problem, if the text of a scenario in the request was that of `file`.
+    pub fn in_file(mut self, file: &str) -> Self {
+        if let Some(key) = &self.key {
+            self.detail = called(key, file, &self.detail);
+        }
+        self
+    }
+
     /// Adds the most similar of `known` to `given` as a suggestion.
     pub(crate) fn suggest<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a String>) -> Self {
         if let Some(meant) = nearest(given, known) {
@@ -70,11 +78,15 @@ impl Problem {
         let problem = |status| Self::new(status, error.to_string());
         match error {
             SetError::Unknown { kind, name } => {
-                let names = names(*kind);
-                // A duplex link is listed as its two directions.
-                let duplex = names.iter().filter_map(|name| name.strip_suffix(".forward"));
-                let duplex: Vec<String> = duplex.map(String::from).collect();
-                problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names.iter()))
+                problem(StatusCode::NOT_FOUND).suggest(name, &with_duplex(&names(*kind)))
+            }
+            SetError::NoObject { name } => {
+                let near = |kind| Some((kind, nearest(name, &with_duplex(&names(kind)))?.clone()));
+                let near = Kind::ALL.into_iter().find_map(near);
+                let mut problem = problem(StatusCode::NOT_FOUND);
+                problem.detail += &meant(near.as_ref());
+                problem.suggestion = near.map(|(_, name)| name);
+                problem
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
             // A suggestion makes the list unnecessary.
@@ -82,9 +94,9 @@ impl Problem {
                 let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
             }
-            SetError::UnknownKey { key, .. } | SetError::Value { key, .. } => {
-                problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key)
-            }
+            SetError::UnknownKey { key, .. }
+            | SetError::Value { key, .. }
+            | SetError::Scenario { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
             SetError::Unavailable(_) | SetError::NotSaved(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
@@ -126,6 +138,17 @@ impl IntoResponse for Problem {
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
         (status, headers, axum::Json(self)).into_response()
     }
+}
+
+/// The object that was probably meant, as a part of an error's text.
+pub(crate) fn meant(near: Option<&(Kind, String)>) -> String {
+    near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
+}
+
+/// The names with those of duplex links, which are listed as their two directions.
+fn with_duplex(names: &[String]) -> Vec<String> {
+    let duplex = names.iter().filter_map(|name| name.strip_suffix(".forward")).map(String::from);
+    duplex.chain(names.iter().cloned()).collect()
 }
 
 /// The name most similar to `given`, if at most a third of it, and at least one letter, differs.
@@ -173,6 +196,10 @@ mod tests {
         let problem = unknown("upp");
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
         assert_eq!(unknown("wam").suggestion.as_deref(), Some("wan"), "a duplex link");
+        let problem = of(&SetError::NoObject { name: "wam".into() });
+        let wanted = "there is no link or other object \"wam\"; did you mean the link \"wan\"?";
+        assert_eq!((problem.status, &*problem.detail), (404, wanted));
+        assert_eq!(problem.suggestion.as_deref(), Some("wan"));
         let known = vec!["rate".to_string(), "delay".into()];
         let unknown = |key: &str, known: &[String]| {
             of(&SetError::UnknownKey { kind: Kind::Link, key: key.into(), known: known.to_vec() })
@@ -186,6 +213,12 @@ mod tests {
             unknown("colour", &many).detail,
             "a link has no \"colour\"; longwire blocks lists what it can have"
         );
+        let (key, mistakes) = ("toml".into(), "toml:1:4: not TOML\n 1 | toml:\n\ntoml:2:1: no".into());
+        let problem = of(&SetError::Scenario { key, mistakes });
+        assert_eq!((problem.status, problem.key.as_deref()), (422, Some("toml")));
+        assert_eq!(problem.in_file("a").detail, "a:1:4: not TOML\n 1 | toml:\n\na:2:1: no");
+        let (key, reason) = ("rate".into(), "has no unit".into());
+        assert_eq!(of(&SetError::Value { key, reason }).in_file("a").detail, "rate: has no unit");
         let problem = of(&SetError::Unavailable("it is stopping".into()));
         assert_eq!(problem.status, 503);
     }

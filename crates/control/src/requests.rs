@@ -44,9 +44,28 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for InQuery<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Query(found) = Query::from_request_parts(parts, state)
             .await
-            .map_err(|error| Problem::new(error.status(), error.body_text()))?;
+            .map_err(|error| of_query(error.status(), &error.body_text()))?;
         Ok(Self(found))
     }
+}
+
+/// The problem of a query with this fault, in which serde writes the names of the parameters between
+/// backticks: the one that there is not, then the known ones.
+fn of_query(status: StatusCode, fault: &str) -> Problem {
+    let fault = fault.trim_start_matches("Failed to deserialize query string: ");
+    let Some((_, names)) = fault.split_once("unknown field `") else {
+        let fault = fault.replace("invalid digit found in string", "write a whole number, such as 1");
+        return Problem::new(status, fault);
+    };
+    let mut names = names.split('`').step_by(2);
+    let given = names.next().unwrap_or_default();
+    let known: Vec<String> = names.map(str::to_owned).collect();
+    let problem = Problem::new(status, format!("there is no parameter \"{given}\"")).at_key(given);
+    let mut problem = problem.suggest(given, &known);
+    if problem.suggestion.is_none() {
+        problem.detail += &format!("; there are {}", known.join(", "));
+    }
+    problem
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {

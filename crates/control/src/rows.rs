@@ -34,15 +34,19 @@ pub struct RowFilter {
 /// The sum of a row's dropped packets, as a field.
 const DROPS: &str = "drops";
 
+/// The kinds of rows.
+const KINDS: [&str; 8] = ["link", "port", "source", "router", "program", "level", "control-plane", "nesp"];
+
 impl RowFilter {
     /// Reduces `stats` to the selected rows, and adds the number of rows after them.
     ///
     /// # Errors
-    /// If it names an unknown field or row.
+    /// If it names an unknown kind, field or row.
     pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Box<Problem>> {
         if *self == Self::default() {
             return Ok(());
         }
+        self.kind.as_deref().map_or(Ok(()), check_kind)?;
         let Some(rows) = stats["rows"].as_array_mut() else { return Ok(()) };
         rows.retain(|row| {
             let is_kind = self.kind.as_ref().is_none_or(|kind| row["kind"] == **kind);
@@ -84,6 +88,15 @@ fn number(row: &Value, field: &str) -> Option<f64> {
 /// The highest first, and rows without the field last.
 fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
     b.partial_cmp(&a).unwrap_or(Ordering::Equal)
+}
+
+fn check_kind(kind: &str) -> Result<(), Box<Problem>> {
+    if KINDS.contains(&kind) {
+        return Ok(());
+    }
+    let what = format!("kind: no row is of the kind \"{kind}\"; there are {}", KINDS.join(", "));
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("kind");
+    Err(Box::new(problem.suggest(kind, &KINDS.map(String::from))))
 }
 
 fn check_field(rows: &[Value], field: &str) -> Result<(), Box<Problem>> {
@@ -140,6 +153,11 @@ mod tests {
         let expected = "sort: no row has a number \"in_packet\"; there are drops, in_packets; did you mean \
             \"in_packets\"?";
         assert_eq!(error, expected);
+        let none = RowFilter { kind: text("router"), ..all.clone() };
+        assert_eq!(names(&none).unwrap(), (Vec::new(), 0));
+        let error = names(&RowFilter { kind: text("prot"), ..all.clone() }).unwrap_err();
+        assert!(error.starts_with("kind: no row is of the kind \"prot\"; there are link, port,"), "{error}");
+        assert!(error.ends_with("; did you mean \"port\"?"), "{error}");
         let error = names(&RowFilter { after: text("x"), ..all }).unwrap_err();
         assert!(error.starts_with("after: there is no row \"x\""), "{error}");
     }

@@ -2,7 +2,7 @@
 
 use crate::service::{Service, runtime};
 use crate::{Instance, place, routes};
-use longwire_rundir::{PlaceError, prepare, prepare_shared, shared_directory};
+use longwire_rundir::{NAME_ANOTHER, PlaceError, prepare, prepare_shared, shared_directory};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -23,8 +23,11 @@ pub struct Server {
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The directory can't be used.
-    #[error(transparent)]
+    #[error("{0}; {NAME_ANOTHER}")]
     Place(#[from] PlaceError),
+    /// The directory for a group can't be used.
+    #[error("{0}; --group needs root, or LONGWIRE_RUN_DIR with a directory of this user")]
+    Shared(PlaceError),
     /// The socket can't be created.
     #[error("can't open the socket {}: {source}", path.display())]
     Socket {
@@ -60,7 +63,7 @@ impl Server {
         instance: Arc<dyn Instance>,
     ) -> Result<Self, StartError> {
         let directory = shared_directory(directory);
-        prepare_shared(&directory)?;
+        prepare_shared(&directory).map_err(StartError::Shared)?;
         let server = Self::start_in(&directory, instance)?;
         let shared = std::os::unix::fs::chown(&server.path, None, Some(group))
             .and_then(|()| fs::set_permissions(&server.path, Permissions::from_mode(0o660)));

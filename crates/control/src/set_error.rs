@@ -14,6 +14,12 @@ pub enum SetError {
         /// Its name.
         name: String,
     },
+    /// There is no object of this name, of any kind.
+    #[error("there is no link or other object \"{name}\"")]
+    NoObject {
+        /// Its name.
+        name: String,
+    },
     /// An object of this kind has no such setting.
     #[error("a {} has no \"{key}\"; {}", kind.word(), few(known))]
     UnknownKey {
@@ -32,6 +38,14 @@ pub enum SetError {
         /// The fault, with a valid example.
         reason: String,
     },
+    /// The text of a scenario, or of sections to add, has mistakes.
+    #[error("{mistakes}")]
+    Scenario {
+        /// The key of the request that has the text; the mistakes call the text so, too.
+        key: String,
+        /// The mistakes, each with its line, column and fix.
+        mistakes: String,
+    },
     /// It can't be changed in this run: the reason, and the fix.
     #[error("{0}")]
     Refused(String),
@@ -41,6 +55,26 @@ pub enum SetError {
     /// It was changed, but the new state could not be saved.
     #[error("it was changed, but a restart will not restore that: {0}")]
     NotSaved(String),
+}
+
+impl SetError {
+    /// The error, if the text of a scenario in the request was that of `file`.
+    pub fn in_file(&self, file: &str) -> String {
+        match self {
+            Self::Scenario { key, mistakes } => called(key, file, mistakes),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Mistakes whose lines begin with `key`, with `file` in its place.
+pub(crate) fn called(key: &str, file: &str, mistakes: &str) -> String {
+    let place = |line: &str| {
+        let rest = line.strip_prefix(key)?.strip_prefix(':')?;
+        rest.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("{file}:{rest}"))
+    };
+    let lines = mistakes.split('\n').map(|line| place(line).unwrap_or_else(|| line.into()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Most settings that an error lists.

@@ -199,11 +199,20 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("switch", "bridge"),
 ];
 
+/// Fewest letters that mean the name that begins with them.
+const LEAST_BEGINNING: usize = 3;
+
 /// The one of `known` that `given` probably means.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
     let named = called_elsewhere(given).and_then(|name| known.iter().find(|known| **known == name));
-    named.copied().or_else(|| nearest(given, known))
+    named.copied().or_else(|| nearest(given, &known)).or_else(|| only_one_begun(given, &known))
+}
+
+/// The only one of `known` that begins with `given`, if that is not too short.
+fn only_one_begun<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
+    let mut begun = known.iter().filter(|name| given.len() >= LEAST_BEGINNING && name.starts_with(given));
+    begun.next().copied().filter(|_| begun.next().is_none())
 }
 
 /// The name here for what other tools call `given`.
@@ -213,7 +222,7 @@ pub fn called_elsewhere(given: &str) -> Option<&'static str> {
 }
 
 /// The one of `known` with the least edit distance from `given`, if that is small.
-fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
+fn nearest<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
     let length = given.chars().count();
     let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);
     // The edit distance is at least the difference in length; comparing takes time and memory by the product
@@ -223,7 +232,7 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
         let lower = given.to_lowercase();
         (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), usize::from(!lower.starts_with(*name)))
     };
-    let compared = known.into_iter().filter(comparable).map(|name| (near(&name), name));
+    let compared = known.iter().copied().filter(comparable).map(|name| (near(&name), name));
     let ((distance, _), best) = compared.min_by_key(|(near, _)| *near)?;
     // A single letter resembles nothing in particular.
     (distance <= allowed(best) && distance < length).then_some(best)
@@ -316,5 +325,9 @@ mod tests {
             assert_eq!(suggestion(given, known), wanted, "{given}");
         }
         assert_eq!(suggestion("x", ["a"]), None);
+        let known = ["wifi-lossy", "dial-up-28k", "dial-up-56k"];
+        for (given, wanted) in [("wifi", Some("wifi-lossy")), ("dial", None), ("wi", None)] {
+            assert_eq!(suggestion(given, known), wanted, "{given}");
+        }
     }
 }

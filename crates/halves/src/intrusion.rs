@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     strange: u64,
 
-    /// Within which time.
+    /// Within which time, more than 0.
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     within: Nanos,
 
@@ -82,6 +82,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         ensure!(self.ports > 1 && self.hosts > 1, "--ports and --hosts must be at least 2");
         ensure!(self.strange > 0, "--strange must be at least 1");
+        ensure!(self.within > Nanos::ZERO, "--within must be more than 0");
         let session = RouterSession::take(&self.target, self.json)?;
         let fid = session.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
         session.put(fid, ".bss", &[0; 4], &signatures())?;

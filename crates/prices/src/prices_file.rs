@@ -6,7 +6,7 @@ use longwire_document::written::{Term, Text};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
 use longwire_settings::{Form, Grammar};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -152,13 +152,19 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
     }
 }
 
+const CALIBRATE: &str = "run \"longwire calibrate\"";
+
 /// A setting of prices: a [`MachinePrices`].
 pub const PRICES: Grammar = Grammar {
     wanted: "\"assumed\", \"calibrated\", or a file of prices",
     read: |text, folder| {
-        let fix = "run \"longwire calibrate\", or leave it out for assumed prices";
         let Text(name) = Text::read(text)?;
-        Ok(Arc::new(prices_of(&name, folder).map_err(|fault| format!("{fault}; {fix}"))?))
+        let explained = |fault: String| {
+            let is_said = fault.contains("longwire calibrate");
+            let fix = if is_said { String::new() } else { format!("; {CALIBRATE}") };
+            format!("{fault}{fix}, or leave it out for assumed prices")
+        };
+        Ok(Arc::new(prices_of(&name, folder).map_err(explained)?))
     },
     examples: &["assumed"],
     form: Some(Form { pattern: ".", numbers: false }),
@@ -180,7 +186,12 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<MachinePrices, String> {
     };
     let fault = |why: String| format!("{}: {why}", path.display());
     let mut text = String::new();
-    let file = std::fs::File::open(&path).map_err(|error| fault(error.to_string()))?;
+    let file = std::fs::File::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if meant == "calibrated" => {
+            format!("this machine is not calibrated: {CALIBRATE}")
+        }
+        _ => fault(error.to_string()),
+    })?;
     file.take(LONGEST).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
     read_prices(&text).map_err(|error| fault(error.to_string()))
 }

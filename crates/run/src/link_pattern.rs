@@ -1,6 +1,6 @@
 //! Names of links with wildcards: `*` for any characters, `?` for one.
 
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use longwire_control::fits;
 use longwire_scenario::Plan;
 use std::str::FromStr;
@@ -21,6 +21,9 @@ impl FromStr for LinkPattern {
 }
 
 impl LinkPattern {
+    /// Most links that an error names.
+    pub const MOST_SHOWN: usize = 10;
+
     /// Whether a name matches.
     pub fn fits(&self, name: &str) -> bool {
         self.0.split(',').any(|part| fits(name, part.trim()))
@@ -33,9 +36,14 @@ impl LinkPattern {
     pub fn places(&self, plan: &Plan) -> anyhow::Result<Vec<u32>> {
         let own = |&place: &usize| self.fits(&plan.links[place].name);
         let places: Vec<_> = (0..plan.links.len()).filter(own).map(|place| place as u32).collect();
-        let some: Vec<_> = plan.links.iter().take(10).map(|link| &*link.name).collect();
-        ensure!(!places.is_empty(), "no link matches {}; {} has {}", self.0, plan.file, some.join(", "));
+        let some: Vec<_> = plan.links.iter().take(Self::MOST_SHOWN).map(|link| &*link.name).collect();
+        ensure!(!places.is_empty(), self.fits_none(&plan.file, &some));
         Ok(places)
+    }
+
+    /// The error that none of the links of `file` matches, of which these are some.
+    pub fn fits_none(&self, file: &str, some: &[&str]) -> anyhow::Error {
+        anyhow!("no link matches {}; {file} has {}", self.0, some.join(", "))
     }
 }
 

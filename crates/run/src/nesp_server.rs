@@ -299,8 +299,10 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
 
 fn refusal(error: SetError) -> Refusal {
     let code = match error {
-        SetError::Unknown { .. } => ErrorCode::UnknownObject,
-        SetError::UnknownKey { .. } | SetError::Value { .. } => ErrorCode::BadValue,
+        SetError::Unknown { .. } | SetError::NoObject { .. } => ErrorCode::UnknownObject,
+        SetError::UnknownKey { .. } | SetError::Value { .. } | SetError::Scenario { .. } => {
+            ErrorCode::BadValue
+        }
         SetError::Refused(_) | SetError::Unavailable(_) | SetError::NotSaved(_) => ErrorCode::Unavailable,
     };
     (code, error.to_string())

@@ -2,7 +2,7 @@
 //! traffic sources are added and removed while packets flow.
 
 use crate::changed_ports::ChangedPorts;
-use crate::comparison::without_changes;
+use crate::comparison::{mistakes, without_changes};
 use crate::control_planes::MirroredEngine;
 use crate::instance::RunningInstance;
 use crate::joining_sources::joining_sources;
@@ -10,8 +10,12 @@ use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
 use longwire_assemble::Levels;
-use longwire_control::{Comparison, Instance, RewireRequest, RewireResponse, ScenarioRequest, SetError};
-use longwire_scenario::{Plan, Router, advanced, changed_sections, edited, parse_after};
+use longwire_control::{
+    Comparison, Instance, Kind, RewireRequest, RewireResponse, ScenarioRequest, SetError,
+};
+use longwire_scenario::{
+    EditError, Plan, Router, ScenarioError, advanced, changed_sections, edited, parse_after,
+};
 use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -65,17 +69,28 @@ impl RunningInstance {
     /// runs; nothing has changed then.
     pub fn edit(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = Arc::clone(&self.state().plan);
+        let plan = Arc::clone(&self.state().plan);
         // Changes that were written behind the scenario are what objects are set to: they stay that.
-        let old = without_changes(&old.text);
-        let text = edited(old, &ask.add, &ask.remove).map_err(refused)?;
+        let old = without_changes(&plan.text);
+        let text = edited(old, &ask.add, &ask.remove).map_err(|error| self.not_edited(error))?;
+        let new = parse_after(&plan, &text).map_err(|error| not_added(error, &text, &ask.add))?;
         if let Some(section) = changed_sections(old, &text).first() {
             return Err(SetError::Refused(format!(
                 "{section} differs, and only links, hosts, ports, bridges, sources, and routers with their \
                  programs, can be added and removed while it runs: start it again"
             )));
         }
-        self.follow(&text, ask.drain)
+        self.follow(&new, ask.drain)
+    }
+
+    /// Why the scenario's text can't be edited so.
+    fn not_edited(&self, error: EditError) -> SetError {
+        let is_there = |name: &String| Kind::ALL.into_iter().any(|kind| self.names(kind).contains(name));
+        match error {
+            EditError::Unknown(name) if !is_there(&name) => SetError::NoObject { name },
+            // Objects without a section of their own are not removed.
+            error => refused(error),
+        }
     }
 
     /// Adds and removes what the scenario's events up to `time` say.
@@ -85,19 +100,19 @@ impl RunningInstance {
     pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
-        self.follow(&advanced(without_changes(&old.text), time).map_err(refused)?, drained)
+        let text = advanced(without_changes(&old.text), time).map_err(refused)?;
+        self.follow(&parse_after(&old, &text).map_err(refused)?, drained)
     }
 
-    /// Brings it to the objects of the scenario `text`. The caller has the lock.
-    fn follow(&self, text: &str, drained: bool) -> Result<RewireResponse, SetError> {
+    /// Brings it to the objects of a plan. The caller has the lock.
+    fn follow(&self, plan: &Plan, drained: bool) -> Result<RewireResponse, SetError> {
         let (old, layout) = {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
         };
-        let plan = parse_after(&old, text).map_err(refused)?;
-        let planned = PlannedRewiring::new(&old, &layout, &plan, drained).map_err(refused)?;
+        let planned = PlannedRewiring::new(&old, &layout, plan, drained).map_err(refused)?;
         let done = planned.objects();
-        if planned.is_empty() && *text == *old.text {
+        if planned.is_empty() && plan.text == old.text {
             return Ok(done);
         }
         self.take_over(self.ready(planned)?)?;
@@ -165,6 +180,16 @@ impl RunningInstance {
             None => Ok(()),
         }
     }
+}
+
+/// The mistakes of a scenario's text that ends with the added sections: theirs have lines of these.
+fn not_added(mut error: ScenarioError, text: &str, add: &str) -> SetError {
+    let before = text.lines().count() - add.lines().count();
+    if !error.findings.iter().all(|finding| finding.line > before) {
+        return refused(error);
+    }
+    error.findings.iter_mut().for_each(|finding| finding.line -= before);
+    mistakes("add", error)
 }
 
 fn refused(error: impl Display) -> SetError {

@@ -83,8 +83,11 @@ impl ReportInput<'_> {
         report
             .extend(in_order(&self.plan, counted).into_iter().flat_map(|node| level_rows(&self.plan, node)));
         report.push(self.conservation_row());
-        for error in &counted.errors {
-            report.fail(error.as_str());
+        for (at, error) in counted.errors.iter().enumerate() {
+            // A port's fault may also be that of its end.
+            if !counted.errors[..at].contains(error) {
+                report.fail(error.as_str());
+            }
         }
         report
     }
@@ -196,7 +199,9 @@ impl ReportInput<'_> {
             };
             row = row.note(format!("{what} {times}, for {down} in all"));
         }
-        if let Some(fault) = &port.fault {
+        if let Some(fault) = &port.fault
+            && !self.counted.errors.contains(fault)
+        {
             // The row is named after the port.
             let name = format!("port {}: ", port.name);
             row = row.note(fault.strip_prefix(&name).unwrap_or(fault));

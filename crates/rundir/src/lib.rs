@@ -27,14 +27,16 @@ const UNMAPPED: u32 = 65_534;
 const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
+/// How to choose another directory than [`directory`].
+pub const NAME_ANOTHER: &str = "name another directory in LONGWIRE_RUN_DIR";
 /// Root's directory of sockets that groups may open.
 const SHARED: &str = "/run/longwire-shared";
 
-/// A directory that can't be used.
+/// A directory that can't be used. How to name another one is said by those who know where it was named.
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// It can't be made or inspected.
-    #[error("can't use {}: {source}; name another directory in LONGWIRE_RUN_DIR", path.display())]
+    #[error("can't use {}: {source}", path.display())]
     Io {
         /// The directory.
         path: PathBuf,
@@ -42,13 +44,11 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// It belongs to another user.
-    #[error("{} is not a directory of this user; remove it, or name another in LONGWIRE_RUN_DIR",
-        .0.display())]
+    #[error("{} is not a directory of this user", .0.display())]
     Foreign(PathBuf),
     /// Other users have access, and may have put anything there.
     #[error(
-        "{} is open to other users (mode {mode:04o}); name in LONGWIRE_RUN_DIR a directory that does not \
-         exist yet, or one that is this user's alone (chmod 700)",
+        "{} is open to other users (mode {mode:04o}), and not this user's alone (chmod 700)",
         path.display()
     )]
     Open {
@@ -59,8 +59,7 @@ pub enum PlaceError {
     },
     /// Other users may replace it.
     #[error(
-        "{} is in {}, where other users can put another directory in its place; name another in \
-         LONGWIRE_RUN_DIR",
+        "{} is in {}, where other users can put another directory in its place",
         path.display(), above.display()
     )]
     Exchangeable {
@@ -94,13 +93,19 @@ pub fn directory() -> PathBuf {
 ///
 /// # Errors
 /// Neither can be used.
-pub fn lock_directory() -> Result<PathBuf, PlaceError> {
+pub fn lock_directory() -> io::Result<PathBuf> {
     let usual = default_directory();
     if prepare(&usual).is_ok() {
         return Ok(usual);
     }
     let named = directory();
-    prepare(&named).map(|()| named)
+    match prepare(&named) {
+        Ok(()) => Ok(named),
+        Err(error) => {
+            let said = format!("{error}; {NAME_ANOTHER}");
+            Err(io::Error::new(io::Error::from(error).kind(), said))
+        }
+    }
 }
 
 fn default_directory() -> PathBuf {

@@ -548,7 +548,7 @@ mod tests {
             ),
             (
                 &[("count", "8")],
-                "maps: there is no map count whose number of entries could be said; there are counts, cpus",
+                "maps: there is no map count whose number of entries can be set; there are counts, cpus",
             ),
         ] {
             let error = with(maps).unwrap_err();

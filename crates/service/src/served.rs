@@ -134,7 +134,8 @@ impl ServedScenario {
         let applied = read.and_then(|toml| {
             let wanted = ScenarioRequest { toml, partial: false };
             let made = run.instance().apply(&wanted).and_then(Made::wait);
-            Ok((made.map_err(|error| error.to_string())?.count(), wanted.toml))
+            let file = self.named.file.display().to_string();
+            Ok((made.map_err(|error| error.in_file(&file))?.count(), wanted.toml))
         });
         match applied {
             Ok((changed, toml)) => {

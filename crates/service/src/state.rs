@@ -6,7 +6,7 @@
 //! of the process, but nothing waits for the disk. `NAME.changes` is on the disk, as `NAME.json` is, and
 //! survives a power cut too; it is read if the other one is damaged.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use longwire_run::comparison::with_changes;
 use longwire_run::instance::RunningInstance;
 use longwire_rundir::{Lock, prepare};
@@ -66,7 +66,8 @@ impl State {
     /// # Errors
     /// If the folder can't hold it, or another service has it.
     pub fn open(folder: &Path, name: &str, given: &str) -> anyhow::Result<Self> {
-        prepare(folder).with_context(|| format!("the state directory {}", folder.display()))?;
+        prepare(folder)
+            .map_err(|error| anyhow!("the state directory: {error}; name another with --state"))?;
         let path = folder.join(format!("{name}.lock"));
         let lock = Lock::take(&path)?;
         let lock = lock.with_context(|| {
@@ -200,6 +201,8 @@ mod tests {
         assert!(state.last().unwrap_err().to_string().starts_with("the state "));
         drop(state);
         assert!(State::open(&folder, "net", "").is_ok());
+        let refused = State::open(Path::new("/dev/null"), "net", "").unwrap_err().to_string();
+        assert!(refused.ends_with("; name another with --state"), "{refused}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -4,7 +4,7 @@ use crate::line::{Line, SWEEP};
 use crate::tasks::Sweep;
 use anyhow::{Context, bail, ensure};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// A file with the rows of one sweep. It is locked while this exists.
@@ -27,6 +27,9 @@ impl RowFile {
         let name = path.display();
         let options = OpenOptions::new().read(true).append(true).create(true).open(path);
         let file = options.with_context(|| format!("opening {name}"))?;
+        // Reading a device such as /dev/full has no end.
+        let is_regular = file.metadata().with_context(|| format!("reading {name}"))?.is_file();
+        ensure!(is_regular, "rows can't be kept in {name}: name a regular file with --output");
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(
@@ -69,7 +72,7 @@ impl RowFile {
 fn read_done(file: &File, path: &Path, sweep: &Sweep, done: &mut [bool]) -> anyhow::Result<u64> {
     let name = path.display();
     let mut reader = BufReader::new(file);
-    reader.seek(SeekFrom::Start(0)).with_context(|| format!("reading {name}: name a regular file"))?;
+    reader.rewind().with_context(|| format!("reading {name}"))?;
     let (mut kept, mut number, mut text) = (0, 0u64, Vec::new());
     loop {
         text.clear();

@@ -76,20 +76,27 @@ impl RowTable {
         }
         let fix = match suggestion(column, self.columns.iter().map(String::as_str)) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => "longwire sweep table lists the columns".into(),
+            None => "longwire sweep table shows them all".into(),
         };
         anyhow::bail!("no row has a column \"{column}\"; {fix}")
     }
 
     /// The columns that say which task it is, and those that match one of the patterns; all columns without
     /// patterns.
-    pub fn columns(&self, patterns: &[String]) -> Vec<&str> {
+    ///
+    /// # Errors
+    /// If a pattern matches none: what it may mean.
+    pub fn columns(&self, patterns: &[String]) -> anyhow::Result<Vec<&str>> {
+        let fits_none = |pattern: &&String| !self.columns.iter().any(|column| fits(column, pattern));
+        // Rows have counts of drops only for reasons that occurred.
+        let wrong = |pattern: &&String| fits_none(pattern) && !is_count_of_drops(pattern);
+        patterns.iter().filter(wrong).try_for_each(|pattern| self.check_column(pattern))?;
         let axes: Vec<&str> = self.axes().collect();
         let names_task = |column: &str| [TASK, SEED, STATUS].contains(&column) || axes.contains(&column);
         let wanted = |column: &&str| {
             patterns.is_empty() || names_task(column) || patterns.iter().any(|pattern| fits(column, pattern))
         };
-        self.columns.iter().map(String::as_str).filter(wanted).collect()
+        Ok(self.columns.iter().map(String::as_str).filter(wanted).collect())
     }
 
     /// The text of a cell: empty if there is no value, 0 for drops of which there were none.
@@ -152,14 +159,17 @@ mod tests {
         ]);
         let table = table.unwrap();
         let mut csv = Vec::new();
-        table.write_csv(&table.columns(&[]), &mut csv).unwrap();
+        table.write_csv(&table.columns(&[]).unwrap(), &mut csv).unwrap();
         let wanted = "task,sweep,a.rate,seed,status,error,taken,link.l.dropped.loss\n\
             0,f,x,1,failed,\"a \"\"b\"\"\",,\n\
             2,f,\"1,5\",1,ok,,4,9\n\
             3,f,y,1,ok,,0.5,0\n";
         assert_eq!(String::from_utf8(csv).unwrap(), wanted);
-        let drops = table.columns(&["link.*".into()]);
+        let drops = table.columns(&["link.*".into(), "dropped.aqm".into()]).unwrap();
         assert_eq!(drops, ["task", "a.rate", "seed", "status", "link.l.dropped.loss"]);
+        let error = table.columns(&["taken".into(), "takn".into()]).unwrap_err().to_string();
+        assert_eq!(error, "no row has a column \"takn\"; did you mean \"taken\"?");
+        assert!(table.columns(&["nosuch*".into()]).is_err());
         assert_eq!(table.rows().len(), 3);
     }
 

@@ -1,6 +1,6 @@
 //! `longwire attach`
 
-use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, LinkEnds, round_trip};
+use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, LinkEnds, outlook};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
@@ -8,7 +8,6 @@ use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attachment, CommandRole, FindError, FoundNamespace, Interface, NamespaceSelector, abilities, keep_for,
 };
-use longwire_report::shown;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep};
 use longwire_rundir::StopSignals;
@@ -84,7 +83,7 @@ impl Args {
         let mtu = interface.mtu().clamp(LEAST_MTU, LARGEST_MTU);
         let plan = self.link.plan("attach", self.foreground.seed, LinkEnds::Hosts { mtu })?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
-        let more = round_trip(&plan);
+        let outlook = outlook(&plan, "round trips grow by");
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
@@ -97,8 +96,8 @@ impl Args {
         let attachment = attached(&run)?;
         let diversion = attachment.divert().map_err(of)?;
         self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));
-        if let Some(time) = more {
-            self.foreground.say(&format!("round trips grow by about {}", shown::time(time.0 as f64)));
+        if let Some(what) = outlook {
+            self.foreground.say(&what);
         }
         self.foreground.wait(&run, &signals, || over(&found, attachment));
         if diversion.let_pass().is_ok() {

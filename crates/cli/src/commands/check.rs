@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Check a scenario and report what does not fit on this machine
 ///
-/// Reads the scenario, reports every mistake with its place and fix, and predicts the load if every link is
-/// full and every source sends: of each worker and each port's driver, the lateness of packets, and memory
-/// for links, packets in flight and waiting packets. Prices are those that `longwire calibrate` measured on
-/// this machine, if any.
+/// Reads the scenario, reports mistakes with their places and fixes (unknown names first, wrong values once
+/// there are none), and predicts the load if every link is full and every source sends: of each worker and
+/// each port's driver, the lateness of packets, and memory for links, packets in flight and waiting packets.
+/// Prices are those that `longwire calibrate` measured on this machine, if any.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

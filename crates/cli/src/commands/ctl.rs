@@ -9,8 +9,11 @@ mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome};
-use elsewhere::Elsewhere;
-use longwire_control::{Client, Info, InstanceSocket, Kind, Object, RowFilter, directory, is_pattern};
+use anyhow::anyhow;
+use elsewhere::{Elsewhere, InstanceName};
+use longwire_control::{
+    Client, ClientError, Info, InstanceSocket, Kind, Object, RowFilter, directory, is_pattern,
+};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::report_text;
@@ -172,8 +175,8 @@ Examples:
   longwire ctl set r1/voice weight=4
 
 longwire blocks lists the settings; those of a source are model, what the kinds of background take, \
-interval, to, destination, packets, for and
-state; those of a medium are what its kind takes. Values are written as in a scenario.")]
+interval, to, destination, packets, for and state; those of a medium are what its kind takes. Values are \
+written as in a scenario.")]
 struct Set {
     #[command(flatten)]
     object: ObjectArgs,
@@ -201,8 +204,8 @@ Examples:
   longwire ctl stop
   longwire ctl stop two-hosts")]
 struct Stop {
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     #[command(flatten)]
     json: Json,
@@ -333,7 +336,7 @@ fn ask_all(found: Vec<InstanceSocket>) -> Vec<(InstanceSocket, Option<Info>)> {
 
 /// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
 fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let client = at.connect(args.name.as_deref())?;
+    let client = at.connect(args.instance.get())?;
     let row = match client.found().map(lab::end_kept).transpose()?.flatten() {
         Some(ended) if args.json.on => ended.row(),
         Some(ended) => {
@@ -353,11 +356,18 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
 
 fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let name = args.name.clone().filter(|name| is_pattern(name));
-    let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
+    let named = args.name.as_ref().filter(|name| !is_pattern(name));
+    let instance = named.or(args.instance.as_ref());
     let Stats { kind, sort, limit, after, .. } = args;
     let filter =
         RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
-    let stats = at.connect(instance.map(String::as_str))?.stats(&filter)?;
+    let client = at.connect(instance.map(String::as_str)).map_err(|error| match named {
+        Some(object) if matches!(error.downcast_ref(), Some(ClientError::NotRunning { .. })) => {
+            anyhow!("{error}; for a link or another object: longwire ctl get {object}")
+        }
+        _ => error,
+    });
+    let stats = client?.stats(&filter)?;
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }

@@ -2,17 +2,20 @@
 
 use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
+use longwire_block::DropReason;
 use longwire_report::output::print_with;
 use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::following::follow;
 use longwire_run::packet_log::printing::{COLUMNS, LineFormat};
 use longwire_run::packet_log::reading::{Entry, read};
 use longwire_run::packet_log::row::Event;
+use longwire_scenario::name_hint;
 use longwire_units::{Nanos, counted};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Print the packet log of a run
 ///
@@ -49,7 +52,7 @@ pub struct Args {
     event: Vec<Event>,
 
     /// Only drops for this reason, such as queue-full; repeatable.
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", value_parser = reason)]
     reason: Vec<String>,
 
     /// Only events of the packet with this number.
@@ -83,11 +86,46 @@ fn event(name: &str) -> Result<Event, String> {
     Event::of_name(name).ok_or_else(|| format!("there are {}", names()))
 }
 
+fn reason(name: &str) -> Result<String, String> {
+    let known: Vec<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+    if known.contains(&name) { Ok(name.into()) } else { Err(name_hint(name, &known)) }
+}
+
+/// The search for a link that matches.
+struct LinkSearch<'p> {
+    /// None once one was found, or if none is wanted.
+    pattern: Option<&'p LinkPattern>,
+    /// Some of those that do not match.
+    others: Vec<Rc<str>>,
+}
+
+impl LinkSearch<'_> {
+    fn see(&mut self, entry: &Entry) {
+        let (Some(pattern), Some(name)) = (self.pattern, &entry.link) else { return };
+        if pattern.fits(name) {
+            self.pattern = None;
+        } else if self.others.len() < LinkPattern::MOST_SHOWN && !self.others.contains(name) {
+            self.others.push(Rc::clone(name));
+        }
+    }
+
+    /// Fails if the log has links, and none that matches.
+    fn ended(&self, file: &Path) -> anyhow::Result<()> {
+        let others: Vec<&str> = self.others.iter().map(AsRef::as_ref).collect();
+        match self.pattern {
+            Some(pattern) if !others.is_empty() => {
+                Err(pattern.fits_none(&file.display().to_string(), &others))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Args {
     /// Prints the events.
     ///
     /// # Errors
-    /// If the file is not a packet log, or is damaged.
+    /// If the file is not a packet log, or is damaged, or no link of it matches.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let (Some(from), Some(to)) = (self.from, self.to) {
             ensure!(from < to, "--from {from} is not before --to {to}");
@@ -98,11 +136,13 @@ impl Args {
             (false, false) => LineFormat::Text,
         };
         let (mut lost, text) = (0, RefCell::new(String::new()));
+        let mut search = LinkSearch { pattern: self.link.as_ref(), others: Vec::new() };
         if format == LineFormat::Csv {
             let _ = writeln!(text.borrow_mut(), "{}", COLUMNS.join(","));
         }
         let mut then = |entry: Entry| {
             lost += if entry.event == Event::Lost { entry.id } else { 0 };
+            search.see(&entry);
             let mut text = text.borrow_mut();
             if self.wants(&entry) {
                 entry.write(format, &mut text);
@@ -121,7 +161,7 @@ impl Args {
         if lost > 0 {
             outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));
         }
-        result.map(|()| Outcome::Well)
+        result.and_then(|()| search.ended(&self.file)).map(|()| Outcome::Well)
     }
 
     fn wants(&self, entry: &Entry) -> bool {

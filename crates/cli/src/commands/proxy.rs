@@ -1,6 +1,6 @@
 //! `longwire proxy`
 
-use super::exec::link::{LinkArgs, LinkEnds, round_trip};
+use super::exec::link::{LinkArgs, LinkEnds, outlook};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, ensure};
@@ -9,7 +9,6 @@ use longwire_lab::{
     CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, SocketNetwork, abilities,
     enter_user_namespace, keep_for, may_make_hosts, taps,
 };
-use longwire_report::shown;
 use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::RealRun;
 use longwire_run::stack::{Stack, StackPort, Wires};
@@ -117,7 +116,7 @@ impl Args {
             ProxyEnds::Process => ("process", LinkEnds::Process),
         };
         let plan = self.link.plan("proxy", self.foreground.seed, ends)?;
-        let trip = round_trip(&plan);
+        let outlook = outlook(&plan, "round trip will be");
         let up = match means {
             ProxyEnds::Kernel(outside, driver) => {
                 self.in_namespaces(plan, entrance, (outside, driver), service)?
@@ -127,8 +126,8 @@ impl Args {
         let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
         self.foreground
             .say(&format!("{at} leads to {service}, by {packets} that cross the link; Ctrl-C ends it"));
-        if let Some(time) = trip {
-            self.foreground.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
+        if let Some(what) = outlook {
+            self.foreground.say(&what);
         }
         self.foreground.wait(&up.run, &signals, || None);
         drop(up.relays);

@@ -1,6 +1,6 @@
 //! `longwire top`
 
-use crate::commands::ctl::elsewhere::Elsewhere;
+use crate::commands::ctl::elsewhere::{Elsewhere, InstanceName};
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_rundir::StopSignals;
@@ -22,8 +22,8 @@ Keys: ? shows all. Enter changes the selected link: rate=5mbit delay=40ms. q lea
 
 Where there is no terminal, longwire ctl stats prints the counters once, and with --json as JSON.")]
 pub struct Args {
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     #[command(flatten)]
     at: Elsewhere,
@@ -35,7 +35,7 @@ impl Args {
     /// # Errors
     /// If there is no such instance, or no terminal.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let client = self.at.connect(self.name.as_deref())?;
+        let client = self.at.connect(self.instance.get())?;
         anyhow::ensure!(
             longwire_terminal::fits(),
             "no terminal that can show the view; longwire ctl stats prints the counters once"

@@ -132,6 +132,7 @@ fn impossible_values_are_reported() {
             "--clear 9 is above the threshold, 5",
         ),
         (&["control", "intrusion", "r1", "--ports", "1"], "--ports and --hosts must be at least 2"),
+        (&["control", "intrusion", "r1", "--within", "0s"], "--within must be more than 0"),
         (&["control", "wavelet", "r1", "--link", "x", "--layers", "1"], "--layers 1 is outside 2 to 256"),
         (
             &["control", "splice", "r1", "--listen", "10.0.0.1:1", "--backend", "b"],

@@ -178,10 +178,7 @@ fn maps_have_as_many_entries_as_an_installation_says() {
         "map cpus has no max_entries: say how many entries it has when it is installed, --map cpus=ENTRIES";
     assert!(stderr(&none).contains(why), "{}", stderr(&none));
     for (map, why) in [
-        (
-            "cpu=2",
-            "there is no map cpu whose number of entries could be said; there are counts, cpus, others",
-        ),
+        ("cpu=2", "there is no map cpu whose number of entries can be set; there are counts, cpus, others"),
         ("cpus=many", "many"),
         ("cpus=134217729", "max_entries is 134217729"),
     ] {

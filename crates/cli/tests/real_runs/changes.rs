@@ -70,10 +70,7 @@ fn links_are_added_and_removed_while_it_runs() {
         (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
         (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
         (&["remove", "slow.forward"], "remove \"slow\""),
-        (
-            &["remove", "fast"],
-            "no [[link]], [[host]], [[port]], [[bridge]], [[router]] or [[source]] is called \"fast\"",
-        ),
+        (&["remove", "slaw"], "there is no link or other object \"slaw\"; did you mean the link \"slow\"?"),
     ] {
         let output = ctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
@@ -81,6 +78,14 @@ fn links_are_added_and_removed_while_it_runs() {
     }
     let file = folder.write("more.toml", "[fidelity]\nwithin = \"1 ms\"\n");
     assert!(stderr(&ctl(&["add", "-f", &file])).contains("fidelity differs"));
+    let link = "[[link]]\nname = \"c\"\nbetween = [\"a\", \"b\"]\n";
+    for (text, place) in
+        [("[[link\n", "1:7: not TOML"), (&format!("{link}rate = 1\n"), "4:8: link \"c\", rate")]
+    {
+        let file = folder.write("wrong.toml", text);
+        let said = stderr(&ctl(&["add", "-f", &file]));
+        assert!(said.contains(&format!("error: nothing was added: {file}:{place}")), "{said}");
+    }
     let removed = json(&ctl(&["remove", "slow"]), 0);
     assert_eq!(row(&removed, "link slow.backward")["done"], "removed");
     while pings.next() > 60.0 {}

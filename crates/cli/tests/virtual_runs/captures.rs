@@ -87,6 +87,26 @@ fn cut_and_oversized_frames_are_counted_and_named() {
 }
 
 #[test]
+fn a_capture_on_a_full_disk_fails_once_and_changes_nothing_else() {
+    if !std::path::Path::new("/dev/full").exists() {
+        return println!("skipped: this system has no /dev/full");
+    }
+    let hosts = repository("scenarios/two-hosts.toml");
+    let run = |more: &[&str]| {
+        let of_all = ["run", hosts.to_str().unwrap(), "--virtual", "--for", "1s", "--json"];
+        longwire(&[&of_all[..], more].concat())
+    };
+    let (whole, report) = (json(&run(&[]), 0), json(&run(&["--output", "b=/dev/full"]), 1));
+    let failures = report["failures"].as_array().unwrap();
+    let wanted = "port b: the capture /dev/full is incomplete: No space left on device (os error 28)";
+    assert!(failures.len() == 1 && failures[0] == wanted, "{failures:?}");
+    assert_eq!(row(&report, "port b")["notes"], serde_json::Value::Null);
+    for key in ["flow", "fidelity", "dropped"] {
+        assert_eq!(report[key], whole[key], "{key}");
+    }
+}
+
+#[test]
 fn a_damaged_capture_gives_its_good_part_and_fails() {
     let folder = Folder::new("damaged");
     let scenario = folder.write("s.toml", TWO_PORTS);

@@ -35,6 +35,7 @@ fn requests_that_make_no_sense_get_their_status() {
         ("DELETE", "/v1/ports/a", json, 405),
         ("POST", "/v1/sources", json, 405),
         ("DELETE", "/v1/links/up?drained=1", json, 400),
+        ("DELETE", "/v1/links/nosuch", json, 404),
         ("PATCH", "/v1/scenario?x", "text/plain", 415),
         ("PUT", "/v1/instance", json, 405),
         ("GET", "/v1/nothing/up", json, 404),
@@ -53,6 +54,14 @@ fn requests_that_make_no_sense_get_their_status() {
     for (method, path, kind, expected) in cases {
         let (status, problem) = request(socket, method, path, kind, "{}");
         assert_eq!((status, &problem["status"]), (expected, &json!(expected)), "{method} {path}: {problem}");
+    }
+    for (query, detail) in [
+        ("lmit=5", "there is no parameter \"lmit\"; did you mean \"limit\"?"),
+        ("colour=5", "there is no parameter \"colour\"; there are links, limit"),
+        ("limit=many", "limit: write a whole number, such as 1"),
+    ] {
+        let (_, problem) = request(socket, "GET", &format!("/metrics?{query}"), json, "{}");
+        assert_eq!(problem["detail"], detail);
     }
 }
 

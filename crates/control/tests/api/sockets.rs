@@ -32,8 +32,8 @@ fn of_several_instances_one_is_chosen() {
     let all = format!("lab-a-{pid}, lab-b-{pid}");
     assert_eq!(list(scratch.path()).unwrap().len(), 2);
     let error = |wanted| Client::connect(scratch.path(), wanted).unwrap_err().to_string();
-    assert_eq!(error(None), format!("which instance? There are {all}"));
-    assert_eq!(error(Some("lab-c")), format!("no instance \"lab-c\" is running; there is {all}"));
+    assert_eq!(error(None), format!("which instance? There are {all}: choose one with --instance"));
+    assert_eq!(error(Some("lab-c")), format!("no instance \"lab-c\" is running; there are {all}"));
     assert!(error(Some(&pid.to_string())).starts_with("which instance?"));
     for wanted in ["lab-b".to_string(), format!("lab-b-{pid}")] {
         let client = Client::connect(scratch.path(), Some(&wanted)).unwrap();
@@ -68,6 +68,11 @@ fn only_the_user_can_open_sockets() {
     symlink(scratch.path(), &link).unwrap();
     let error = Server::start(&link, Fake::named("demo")).unwrap_err().to_string();
     assert!(error.contains("LONGWIRE_RUN_DIR"), "{error}");
+    let shared = format!("{}-shared", scratch.path().display());
+    std::fs::write(&shared, "").unwrap();
+    let error = Server::start_for_group(scratch.path(), 0, Fake::named("demo")).unwrap_err().to_string();
+    std::fs::remove_file(&shared).unwrap();
+    assert!(error.contains("not a directory of this user; --group needs root"), "{error}");
     // A directory that others may write to is neither used for serving nor trusted.
     std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     for error in [

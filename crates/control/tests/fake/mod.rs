@@ -194,7 +194,7 @@ impl Instance for Fake {
 
     fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
         if toml.contains("nonsense") {
-            return Err(SetError::Value { key: "toml".into(), reason: "line 1: not TOML".into() });
+            return Err(SetError::Scenario { key: "toml".into(), mistakes: "toml:1:1: not TOML".into() });
         }
         let setting = SettingDifference {
             key: "delay".into(),
@@ -222,9 +222,7 @@ impl Instance for Fake {
     fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
-            Some(name) if !LINKS.contains(&&**name) => {
-                Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
-            }
+            Some(name) if !LINKS.contains(&&**name) => Err(SetError::NoObject { name: name.clone() }),
             _ => Ok(saved(RewireResponse {
                 added: ask.add.lines().map(link).collect(),
                 removed: ask.remove.iter().map(|name| link(name)).collect(),

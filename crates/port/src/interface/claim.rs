@@ -32,7 +32,7 @@ impl Claim {
     pub fn take(interface: &Interface) -> Result<Self, OpenError> {
         let name = interface.name();
         let failed = |error| OpenError::from_io(name, "claim it", error);
-        let directory = lock_directory().map_err(|error| failed(error.into()))?;
+        let directory = lock_directory().map_err(failed)?;
         let path = directory.join(file_name(interface.index()).map_err(failed)?);
         clear_others(&directory, &path);
         let deadline = Instant::now() + PARTING;

@@ -122,7 +122,7 @@ pub enum ObjectError {
     #[error("{0} programs are named in exits; the limit is {MAX_EXITS}")]
     TooManyExits(usize),
     /// There is no such map, or its size can't be set.
-    #[error("there is no map {name} whose number of entries could be said; there are {known}")]
+    #[error("there is no map {name} whose number of entries can be set; there are {known}")]
     NoMap {
         /// What was given.
         name: Box<str>,

@@ -180,7 +180,7 @@ impl Running<'_> {
 
     /// The start of a scenario in the folder of the running one.
     fn start_of(&self, toml: &str) -> Result<Start, SetError> {
-        let wrong = |error: ScenarioError| SetError::Value { key: "toml".into(), reason: error.to_string() };
+        let wrong = |error| mistakes("toml", error);
         let plan = longwire_scenario::parse_after(&self.state.plan, toml).map_err(wrong)?;
         Ok(Start::of(Arc::new(plan)))
     }
@@ -271,6 +271,12 @@ impl Changes {
             }
         }
     }
+}
+
+/// The mistakes in the text that a request has as `key`, which is no file of the running scenario.
+pub(crate) fn mistakes(key: &str, mut error: ScenarioError) -> SetError {
+    error.findings.iter_mut().for_each(|finding| finding.file = key.into());
+    SetError::Scenario { key: key.into(), mistakes: error.to_string() }
 }
 
 /// What would join and leave, and does not.

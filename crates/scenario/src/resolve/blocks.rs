@@ -32,14 +32,12 @@ impl Resolver<'_, '_> {
         if let Some(known) = profiles.index.get(&signature) {
             return Some(*known);
         }
-        let mut blocks = Vec::new();
-        for text in self.beside_merged(entry, texts)? {
-            let block = self.block(entry, &text)?;
-            // A block that does nothing is the same as none.
-            if !block.0.params.is_empty() {
-                blocks.push(block);
-            }
-        }
+        let texts = self.beside_merged(entry, texts)?;
+        // Each is read, so that all errors are reported.
+        let read: Vec<_> = texts.iter().map(|text| self.block(entry, text)).collect();
+        let mut blocks = read.into_iter().collect::<Option<Vec<_>>>()?;
+        // A block that does nothing is the same as none.
+        blocks.retain(|(spec, _)| !spec.params.is_empty());
         let place = |spec: &Spec| self.registry.iter().position(|other| other.key == spec.key);
         blocks.sort_by_key(|(spec, _)| place(spec));
         let delays = delays(&blocks);

@@ -117,11 +117,14 @@ impl Resolver<'_, '_> {
             let what = format!("it is for {only} only, and match chooses packets for it");
             return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
         }
-        for direction in directions {
-            let profile = match same.profiles[usize::from(direction.back)] {
-                Some(profile) => profile,
-                None => self.profile_of(entry, written, &direction, histogram, (profiles, cache, same))?,
-            };
+        let mut read = Vec::with_capacity(directions.len());
+        for direction in &directions {
+            let known = same.profiles[usize::from(direction.back)];
+            let shared = (&mut *profiles, &mut *cache, &mut *same);
+            read.push(known.or_else(|| self.profile_of(entry, written, direction, histogram, shared)));
+        }
+        let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        for (direction, profile) in directions.into_iter().zip(read) {
             let medium = match direction
                 .overrides
                 .and_then(|direction| direction.medium.as_ref())

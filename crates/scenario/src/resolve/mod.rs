@@ -134,6 +134,8 @@ struct Resolver<'d, 'f> {
     nodes: HashMap<Box<str>, End>,
     /// Routers by name, in the same namespace.
     routers: HashMap<Box<str>, u32>,
+    /// Whether an entry with an error left nodes unmade: a name that is not known may be theirs.
+    some_unmade: bool,
     /// The scenario's folder, to which file names are relative.
     folder: PathBuf,
 }
@@ -142,7 +144,8 @@ impl<'d, 'f> Resolver<'d, 'f> {
     /// A resolver of the scenario file `name`.
     fn new(registry: &'d [&'static Spec], findings: &'d mut Findings<'f>, name: &str) -> Self {
         let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { registry, findings, nodes: HashMap::new(), routers: HashMap::new(), folder }
+        let (nodes, routers) = (HashMap::new(), HashMap::new());
+        Self { registry, findings, nodes, routers, some_unmade: false, folder }
     }
 }
 
@@ -274,6 +277,9 @@ impl Resolver<'_, '_> {
             let what = format!("\"{}\" is a router, and links are joined to its ports", name.0);
             let fix = "name one of its own ports: one that is neither a host nor a declared port";
             return self.refuse(&written.span, entry, key, what, fix);
+        }
+        if self.some_unmade {
+            return None;
         }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();

@@ -6,7 +6,7 @@ use crate::address::{Mac, Network};
 use crate::file::{self, File};
 use crate::plan::{Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Port, PortSide};
 use crate::router_plan::Router;
-use crate::row::Params;
+use crate::row::{Params, Repeated};
 use crate::settings::HostSettings;
 use crate::template;
 use crate::written::{Listed, Name, Text, Written};
@@ -80,19 +80,11 @@ impl Resolver<'_, '_> {
         self.bridges(file, &mut nodes);
         for written in &file.host {
             let entry = Entry { section: "host", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written) {
-                if self.host(&Entry { n, ..entry }, written, &mut nodes).is_none() {
-                    break;
-                }
-            }
+            self.each_node(entry, written, |own, entry| own.host(entry, written, &mut nodes));
         }
         for written in &file.port {
             let entry = Entry { section: "port", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written) {
-                if self.declared_port(&Entry { n, ..entry }, written, &mut nodes).is_none() {
-                    break;
-                }
-            }
+            self.each_node(entry, written, |own, entry| own.declared_port(entry, written, &mut nodes));
         }
         self.routers(file, &mut nodes);
         if nodes.ports.iter().all(Port::is_vacant) && !self.findings.failed() {
@@ -102,10 +94,43 @@ impl Resolver<'_, '_> {
         nodes
     }
 
+    /// Makes the nodes of an entry, up to one with an error.
+    pub(super) fn each_node<T>(
+        &mut self,
+        entry: Entry<'_>,
+        written: &Repeated<T>,
+        mut make: impl FnMut(&mut Self, &Entry<'_>) -> Option<()>,
+    ) {
+        let mut numbers = self.numbers(&entry, written).peekable();
+        self.some_unmade |= numbers.peek().is_none();
+        for n in numbers {
+            if make(self, &Entry { n, ..entry }).is_none() {
+                // A single host, port or bridge has its name all the same; a router's ports may not.
+                self.some_unmade |= n.is_some() || entry.section == "router";
+                return;
+            }
+        }
+    }
+
+    /// The place of a port, and its name, none after an error. It has both whatever else is wrong with it.
+    fn place_and_name(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Name>,
+        nodes: &mut Nodes,
+    ) -> Option<(u16, Option<Box<str>>)> {
+        let place = self.place(entry, written, nodes)?;
+        let name = self.name(entry, written, End::Port(place));
+        if let Some(name) = &name {
+            nodes.put(place, Port::vacant(name.clone(), PortSide::Near), written.span.clone(), None);
+        }
+        Some((place, name))
+    }
+
     /// Names a node. None after an error.
     fn name(&mut self, entry: &Entry<'_>, written: &Written<Name>, end: End) -> Option<Box<str>> {
         let Name(name) = self.term(entry, "name", written)?;
-        if self.nodes.insert(name.clone(), end).is_some() {
+        if self.nodes.contains_key(&name) {
             let what = format!("there are two nodes named \"{name}\"");
             let fix = if entry.n.is_some() {
                 "put {n} into the name, so that each has its own"
@@ -114,38 +139,41 @@ impl Resolver<'_, '_> {
             };
             return self.refuse(&written.span, entry, "name", what, fix);
         }
+        self.nodes.insert(name.clone(), end);
         Some(name)
     }
 
     fn bridges(&mut self, file: &File, nodes: &mut Nodes) {
         for written in &file.bridge {
             let entry = Entry { section: "bridge", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written) {
-                let entry = Entry { n, ..entry };
-                if nodes.bridges.len() == MOST_BRIDGES {
-                    let what = format!("there are more than {MOST_BRIDGES} bridges");
-                    self.error(&written.name.span, &entry, "", what, "make fewer");
-                    break;
-                }
-                let settings = self.row(&entry, written);
-                let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(settings), Some(name)) = (settings, name) else { break };
-                nodes.bridges.push(Bridge::new(name, settings, true));
-            }
+            self.each_node(entry, written, |own, entry| own.bridge(entry, written, nodes));
         }
         if file.bridge.is_empty() {
             nodes.bridges.push(Bridge::new("bridge".into(), BridgeSettings::defaults(), false));
         }
     }
 
+    fn bridge(&mut self, entry: &Entry<'_>, written: &file::Bridge, nodes: &mut Nodes) -> Option<()> {
+        if nodes.bridges.len() == MOST_BRIDGES {
+            let what = format!("there are more than {MOST_BRIDGES} bridges");
+            return self.refuse(&written.name.span, entry, "", what, "make fewer");
+        }
+        let settings: Option<BridgeSettings> = self.row(entry, written);
+        let name = self.name(entry, &written.name, End::Bridge(nodes.bridges.len() as u32))?;
+        // It has its number even if its settings have errors.
+        nodes.bridges.push(Bridge::new(name, settings.unwrap_or_else(BridgeSettings::defaults), true));
+        settings.is_some().then_some(())
+    }
+
     fn host(&mut self, entry: &Entry<'_>, written: &file::Host, nodes: &mut Nodes) -> Option<()> {
-        let place = self.place(entry, &written.name, nodes)?;
-        let name = self.name(entry, &written.name, End::Port(place));
+        let (place, name) = self.place_and_name(entry, &written.name, nodes)?;
         let addresses = self.host_addresses(entry, written);
         let settings = self.row(entry, written);
-        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
-        let (name, addresses, mac) = (name?, addresses?, mac?);
+        // A second node of a name may have the place, and so the hardware address, of the first.
+        let name = name?;
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
+        let (addresses, mac) = (addresses?, mac?);
         let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
         let host = nodes.hosts.len() as u32;
         let port = Port {
@@ -256,14 +284,14 @@ impl Resolver<'_, '_> {
     }
 
     fn declared_port(&mut self, entry: &Entry<'_>, written: &file::Port, nodes: &mut Nodes) -> Option<()> {
-        let place = self.place(entry, &written.name, nodes)?;
-        let name = self.name(entry, &written.name, End::Port(place));
+        let (place, name) = self.place_and_name(entry, &written.name, nodes)?;
         let driven = self.driven(entry, written);
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
-        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
-        let (name, driven) = (name?, driven?);
+        let name = name?;
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
+        let driven = driven?;
         if let Some(interface) = driven.interface()
             && let Some(other) = nodes.interfaces.insert((driven.netns(), interface.clone()), place)
         {
@@ -354,6 +382,9 @@ impl Resolver<'_, '_> {
         let Name(name) = self.term(entry, "bridge", written)?;
         if let Some(End::Bridge(index)) = self.nodes.get(&name) {
             return Some(Some((*index, written.span.clone())));
+        }
+        if self.some_unmade {
+            return None;
         }
         let mut known: Vec<Box<str>> = Vec::new();
         known.extend(

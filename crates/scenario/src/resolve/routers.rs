@@ -20,11 +20,7 @@ impl Resolver<'_, '_> {
     pub(super) fn routers(&mut self, file: &File, nodes: &mut Nodes) {
         for written in &file.router {
             let entry = Entry { section: "router", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written) {
-                if self.router(&Entry { n, ..entry }, written, nodes).is_none() {
-                    break;
-                }
-            }
+            self.each_node(entry, written, |own, entry| own.router(entry, written, nodes));
         }
     }
 
@@ -106,7 +102,7 @@ impl Resolver<'_, '_> {
                 let fix = format!("give the port a name of its own, and write bridge = \"{name}\"");
                 return self.refuse(&written.port.span, entry, "ports.port", what, fix);
             }
-            Some(End::Port(place)) => self.sit_on(entry, written, (&name, *place), nodes)?,
+            Some(End::Port(place)) => self.sit_on(entry, written, *place, nodes)?,
             None => {
                 let place = self.place(entry, &written.port, nodes)?;
                 self.nodes.insert(name.clone(), End::Port(place));
@@ -149,11 +145,11 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::RouterPort,
-        (name, place): (&str, u16),
+        place: u16,
         nodes: &Nodes,
     ) -> Option<u16> {
-        // A port whose own entry has errors is named but absent.
-        let port = nodes.ports.get(usize::from(place)).filter(|port| &*port.name == name)?;
+        // A port whose own entry has errors only has a name.
+        let port = nodes.ports.get(usize::from(place)).filter(|port| !port.is_vacant())?;
         let (what, fix) = if let Some(router) = port.router {
             let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
             (

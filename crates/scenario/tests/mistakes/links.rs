@@ -1,6 +1,6 @@
 //! Mistakes of links.
 
-use crate::{HOSTS, check};
+use crate::{HOSTS, check, mistakes};
 
 /// Excessive counts are refused before anything is made.
 #[test]
@@ -74,6 +74,15 @@ fn what_links_are_made_of() {
     for (snippet, place, field, wanted) in table {
         check_link(snippet, place, field, wanted);
     }
+}
+
+#[test]
+fn all_wrong_blocks_of_a_link_are_reported() {
+    let link = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"10Mbps\"\ndelay = \"5\"\n\
+        backward = { loss = \"200 %\" }\n";
+    let error = mistakes(&format!("{HOSTS}{link}"));
+    let lines: Vec<_> = error.findings.iter().map(|finding| finding.line).collect();
+    assert_eq!(lines, [5, 6, 7], "{error}");
 }
 
 /// Checks a link from a to b.

@@ -1,6 +1,6 @@
 //! Mistakes of hosts, ports, bridges and paths.
 
-use crate::{BRIDGES, check};
+use crate::{BRIDGES, check, mistakes};
 use longwire_scenario::plan_of;
 
 /// Each queue has its own worker with its own node, and only a relay between two ports works the same at
@@ -77,6 +77,28 @@ fn hosts() {
     ];
     for (snippet, place, field, wanted) in table {
         check(&a, &snippet, place, field, wanted);
+    }
+}
+
+#[test]
+fn one_mistake_is_reported_once() {
+    let host = |name: &str, rest: &str| format!("[[host]]\nname = \"{name}\"\n{rest}\n");
+    let (wrong, good) = ("address = \"10.0.0.1/33\"", host("x", "address = \"10.0.0.9/24\""));
+    let link = |from: &str, to: &str| format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\n");
+    let many = "count = 3\nname = \"l{n}\"\n";
+    let bridges = "[[bridge]]\nname = \"p\"\nageing = \"5\"\n[[bridge]]\nname = \"q\"\n";
+    for (text, line) in [
+        (host("a", wrong) + &good + &link("a", "x"), 3),
+        (host("a", wrong) + &host("a", "address = \"10.0.0.2/24\"") + &good + &link("a", "x"), 3),
+        (host("h{n}", &format!("{wrong}\ncount = 3")) + &good + &link("h{n}", "x") + many, 3),
+        (host("h{n}", "address = \"10.0.0.{n}/24\"\ncount = 0") + &good + &link("h2", "x"), 4),
+        (host("a", wrong) + "[[router]]\nname = \"r\"\nports = [{ port = \"a\" }]\n", 3),
+        (good.clone() + bridges + &link("p", "q"), 6),
+    ] {
+        let error = mistakes(&text);
+        assert_eq!(error.findings[0].line, line, "{error}");
+        let mut others = error.findings[1..].iter().map(|other| &other.what);
+        assert!(others.all(|other| other.starts_with("there are two nodes")), "{error}\nin:\n{text}");
     }
 }
 

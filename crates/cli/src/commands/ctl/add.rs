@@ -2,6 +2,7 @@
 
 use super::Setting;
 use super::elsewhere::Elsewhere;
+use super::scenario::in_file;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
 use longwire_control::{RewireRequest, RewireResponse, RewiredObject, section};
@@ -72,7 +73,11 @@ impl Args {
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
         let ask = RewireRequest { add, ..RewireRequest::default() };
-        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| match &self.file {
+            Some(file) => in_file(error, file, &ask.add),
+            None => error.into(),
+        });
+        let done = done.context("nothing was added")?;
         tell("ctl add", &done, self.json)
     }
 }

@@ -20,6 +20,24 @@ pub struct InstanceArgs {
     pub json: Json,
 }
 
+/// The instance of this machine, as the last argument or as the option of other commands.
+#[derive(Debug, clap::Args)]
+pub struct InstanceName {
+    /// The instance, by name, process number or both (name-number).
+    name: Option<String>,
+
+    /// The instance, named as in other commands.
+    #[arg(long, conflicts_with = "name")]
+    instance: Option<String>,
+}
+
+impl InstanceName {
+    /// The name, if one is given.
+    pub fn get(&self) -> Option<&str> {
+        self.name.as_deref().or(self.instance.as_deref())
+    }
+}
+
 /// An instance that `longwire serve --listen` serves on TCP, instead of one of this machine.
 #[derive(Debug, clap::Args)]
 pub struct Elsewhere {

@@ -1,11 +1,11 @@
 //! `longwire ctl diff`, `apply` and `save`
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, InstanceName};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
+use longwire_control::{ClientError, Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
 use longwire_report::{Report, Row};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show how the running scenario differs from a file; exit status 1 if it does
 ///
@@ -48,8 +48,8 @@ struct ScenarioArgs {
     /// The scenario file; - is standard input.
     file: PathBuf,
 
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     #[command(flatten)]
     json: Json,
@@ -65,8 +65,8 @@ Examples:
   longwire ctl save > now.toml
   longwire ctl save two-hosts --output now.toml")]
 pub(super) struct Save {
-    /// The instance, by name, process number or both (name-number).
-    name: Option<String>,
+    #[command(flatten)]
+    instance: InstanceName,
 
     /// The file to write. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
@@ -77,10 +77,6 @@ pub(super) struct Save {
 }
 
 impl ScenarioArgs {
-    fn text(&self) -> anyhow::Result<String> {
-        Ok(longwire_scenario::read_text(&self.file)?)
-    }
-
     fn show(&self, command: &str, comparison: &Comparison) -> anyhow::Result<Report> {
         let mut report = Report::new(command);
         for change in &comparison.changes {
@@ -114,6 +110,22 @@ impl ScenarioArgs {
     }
 }
 
+/// An instance's refusal of a file's text: the mistakes with their places in the file.
+///
+/// The instance reads the text in its own folder, so it judges. Of those that are found here, the ones that
+/// it has reported have all their fields; otherwise its text remains, with the file's name.
+pub(super) fn in_file(refused: ClientError, file: &Path, text: &str) -> anyhow::Error {
+    let ClientError::Refused(problem) = refused else { return refused.into() };
+    let file = file.display().to_string();
+    if let Err(mut found) = longwire_scenario::parse(&file, text) {
+        found.findings.retain(|finding| problem.detail.contains(&finding.what));
+        if !found.findings.is_empty() {
+            return found.into();
+        }
+    }
+    ClientError::Refused(Box::new(problem.in_file(&file))).into()
+}
+
 /// A changed object on one line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
 fn line(change: &ObjectDifference) -> String {
     let value = |text: &Option<String>| match text.as_deref() {
@@ -130,8 +142,10 @@ fn line(change: &ObjectDifference) -> String {
 
 impl Diff {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let toml = self.scenario.text()?;
-        let comparison = at.connect(self.scenario.name.as_deref())?.compare(&toml)?;
+        let ScenarioArgs { file, instance, .. } = &self.scenario;
+        let toml = longwire_scenario::read_text(file)?;
+        let compared = at.connect(instance.get())?.compare(&toml);
+        let comparison = compared.map_err(|error| in_file(error, file, &toml))?;
         let mut report = self.scenario.show("ctl diff", &comparison)?;
         if !report.rows.is_empty() {
             report.fail("what runs differs from the scenario");
@@ -144,8 +158,10 @@ impl Diff {
 
 impl Apply {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let wanted = ScenarioRequest { toml: self.scenario.text()?, partial: self.partial };
-        let comparison = at.connect(self.scenario.name.as_deref())?.apply(&wanted)?;
+        let ScenarioArgs { file, instance, .. } = &self.scenario;
+        let wanted = ScenarioRequest { toml: longwire_scenario::read_text(file)?, partial: self.partial };
+        let applied = at.connect(instance.get())?.apply(&wanted);
+        let comparison = applied.map_err(|error| in_file(error, file, &wanted.toml))?;
         let report = self.scenario.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.scenario.json.on {
             outcome::note("nothing differs");
@@ -156,7 +172,7 @@ impl Apply {
 
 impl Save {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let client = at.connect(self.name.as_deref())?;
+        let client = at.connect(self.instance.get())?;
         let toml = client.scenario()?;
         if let Some(file) = &self.output {
             std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;

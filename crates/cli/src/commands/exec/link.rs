@@ -4,6 +4,7 @@ use anyhow::{anyhow, ensure};
 use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
+use longwire_report::shown;
 use longwire_scenario::library::Direction;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
@@ -204,9 +205,27 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
+/// What is said at the start: `trip`, how long a round trip takes; or that nothing arrives.
+pub fn outlook(plan: &Plan, trip: &str) -> Option<String> {
+    let loses_all = |link: &usize| {
+        let mut blocks = plan.profile(*link).blocks.iter();
+        blocks.any(|(spec, values)| {
+            (spec.key, spec.kind) == ("loss", "independent")
+                && values.at(0) == Value::Probability(Probability::ONE)
+        })
+    };
+    let dead: Vec<&str> =
+        (0..plan.links.len()).filter(loses_all).map(|link| &*plan.links[link].name).collect();
+    match &dead[..] {
+        [] => round_trip(plan).map(|time| format!("{trip} about {}", shown::time(time.0 as f64))),
+        all if all.len() == plan.links.len() => Some("every packet will be lost (loss 100 %)".into()),
+        some => Some(format!("every packet on {} will be lost (loss 100 %)", some.join(" and "))),
+    }
+}
+
 /// The round trip of an idle ping: the delays of all links, and the transmission time of its frame. None if a
 /// rate changes while it runs.
-pub fn round_trip(plan: &Plan) -> Option<Nanos> {
+fn round_trip(plan: &Plan) -> Option<Nanos> {
     let each = (0..plan.links.len()).map(|link| {
         let profile = plan.profile(link);
         let sending = match profile.value("rate") {
@@ -325,6 +344,17 @@ mod tests {
             round_trip(&unlimited.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap()),
             Some(Nanos::from_millis(61))
         );
+    }
+
+    #[test]
+    fn a_link_that_loses_all_is_said_to() {
+        let said = |loss: &str, up: &str| {
+            let given = LinkArgs { loss: Some(loss.parse().unwrap()), ..args("10mbit", up) };
+            outlook(&given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap(), "it will be").unwrap()
+        };
+        assert!(said("99%", "").starts_with("it will be about 120"), "{}", said("99%", ""));
+        assert_eq!(said("1", ""), "every packet will be lost (loss 100 %)");
+        assert_eq!(said("1%", "loss=100%"), "every packet on up will be lost (loss 100 %)");
     }
 
     #[test]

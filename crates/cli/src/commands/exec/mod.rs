@@ -14,11 +14,11 @@ use longwire_lab::{
     Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, enter_user_namespace, exit_code,
     keep_for, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
 };
-use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, wiring};
 use longwire_run::verdict;
+use serde_json::Value;
 use serve::Services;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -52,7 +52,7 @@ Examples:
   longwire exec --netem 'delay 100ms 20ms distribution normal loss gemodel 1% 25%' -- ping -c 3 1.1.1.1
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
   longwire exec --delay 40ms --jitter 8ms --reorder 1% --duplicate 0.1% --corrupt 0.1% -- ./client
-  longwire exec --profile wifi --require-faithful --record run.pcapng -- pytest tests/
+  longwire exec --profile wifi-lossy --require-faithful --record run.pcapng -- pytest tests/
   sudo longwire exec --user $USER --profile lte -- npm test
   longwire exec --profile lte --log lte.pcapng -- curl -O https://example.org/big
   longwire exec --delay 20ms --localhost -- curl http://localhost:8000/
@@ -61,9 +61,8 @@ Examples:
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
 Exit status: the command's; 128 and the signal's number if a signal ended it; 127 if there is no such \
-command; 2 if
-the link could not be made; 3 with --require-faithful, if the command succeeded and the emulation was not \
-faithful.")]
+command; 2 if the link could not be made; 3 with --require-faithful, if the command succeeded and the \
+emulation was not faithful.")]
 pub struct Args {
     #[command(flatten)]
     link: Box<LinkArgs>,
@@ -181,8 +180,8 @@ impl Args {
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
         fit_pool(&mut plan);
-        if let Some(time) = link::round_trip(&plan) {
-            self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
+        if let Some(what) = link::outlook(&plan, "round trip will be") {
+            self.say(&what);
         }
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // From here on a signal while the ends are made leaves nothing behind.
@@ -411,6 +410,40 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
 }
 
+/// Writes an error of a command line that could not be parsed to where its `--json` says, if it is one of
+/// this command and has one.
+pub fn write_usage_error(words: &[OsString], error: &Value) {
+    let Some(file) = json_file(words.get(1..).unwrap_or_default()) else { return };
+    let made = outputs::make_for_caller(&[&Some(file.clone())]);
+    // If it can't be written, the exit status still reports the error.
+    let _ = made.and_then(|()| write_json(&file, &format!("{error:#}")));
+}
+
+/// The file of `--json` among the arguments before the command that is run. The word after an option that
+/// takes a value, or that there is not, is its value.
+fn json_file(words: &[OsString]) -> Option<PathBuf> {
+    let (_, words) = words.split_first().filter(|(first, _)| *first == "exec")?;
+    let known = <Args as clap::Args>::augment_args(clap::Command::new("exec"));
+    let is_flag = |name: &str| {
+        let mut named = known.get_arguments().filter(|arg| arg.get_long() == Some(name));
+        named.any(|arg| !arg.get_action().takes_values() || arg.is_require_equals_set())
+    };
+    let (mut file, mut has_value) = (None, false);
+    for word in words.iter().map(|word| word.to_str().unwrap_or_default()) {
+        match word.strip_prefix("--").map(|option| option.split_once('=').unwrap_or((option, ""))) {
+            Some(("", _)) => break,
+            Some(("json", named)) => {
+                file = Some(if named.is_empty() { "-".into() } else { named.into() });
+                has_value = false;
+            }
+            Some((name, _)) => has_value = !word.contains('=') && !is_flag(name),
+            None if word.starts_with('-') || has_value => has_value = false,
+            None => break,
+        }
+    }
+    file
+}
+
 /// Writes the report, or the error, to its file; standard output belongs to the command.
 fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
     if file.as_os_str() == "-" {
@@ -439,6 +472,25 @@ pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_of_the_report_is_found_on_a_wrong_command_line() {
+        let found = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            json_file(&words).map(|file| file.display().to_string())
+        };
+        for (line, file) in [
+            ("exec --rate foo --json -- true", Some("-")),
+            ("exec --rate foo --json=e.json -- true", Some("e.json")),
+            ("exec --dealy 5ms -v --json true", Some("-")),
+            ("exec --delay -5ms --localhost --json=e.json true --json=no", Some("e.json")),
+            ("exec --rate foo tool --json", None),
+            ("exec --rate foo -- tool --json", None),
+            ("run x --json", None),
+        ] {
+            assert_eq!(found(line).as_deref(), file, "{line}");
+        }
+    }
 
     #[test]
     fn the_way_out_says_how_long_packets_are() {

@@ -1,10 +1,10 @@
 //! `longwire sweep run`
 
 use crate::progress::Progress;
-use crate::{Json, Outcome, outcome};
-use anyhow::{Context, anyhow};
+use crate::{Outcome, outcome};
+use anyhow::anyhow;
 use longwire_sweep::{Line, RowFile, Selection, Sweep, TaskOutcomes, run_in_order};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -48,8 +48,9 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 
-    #[command(flatten)]
-    json: Json,
+    /// With --output: print the summary as JSON. Rows are JSON in any case.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
@@ -73,13 +74,13 @@ impl Args {
         let mut outcomes = TaskOutcomes::after(wanted - tasks.len(), &sweep);
         self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
-            None => print(line),
+            None => outcome::print_with(|out| out.write_all(line.to_json().as_bytes())),
         })?;
         for pattern in outcomes.unfitted() {
             outcome::note(&format!("note: none of these tasks has a column \"{pattern}\""));
         }
         if let Some(output) = self.output.map(|output| output.display().to_string()) {
-            if self.json.on {
+            if self.json {
                 return outcome::print_report(&outcomes.report(&sweep, &output), true);
             }
             outcome::print(&outcomes.lines(&output).join("\n"))?;
@@ -118,11 +119,4 @@ impl Args {
             },
         )
     }
-}
-
-/// Prints a row. Nothing in it needs to be escaped for terminals, since it is JSON.
-fn print(line: &Line) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(line.to_json().as_bytes())?;
-    out.flush().context("printing a row")
 }

@@ -1,6 +1,7 @@
 //! `longwire sweep table`
 
 use crate::{Json, Outcome, outcome};
+use anyhow::ensure;
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row};
 use longwire_sweep::{Line, RowTable};
@@ -15,14 +16,15 @@ use std::path::PathBuf;
 Examples:
   longwire sweep table rows.jsonl --columns 'source.*.lost'
   longwire sweep table rows-*.jsonl --csv > rows.csv
-  longwire sweep table rows.jsonl --columns dropped --columns 'link.bottleneck.*' --json")]
+  longwire sweep table rows.jsonl --columns 'dropped,link.bottleneck.*' --json")]
 pub struct Args {
     /// Files of rows, of one sweep.
     #[arg(required = true, value_name = "ROWS")]
     files: Vec<PathBuf>,
 
-    /// Show only these columns, beside those that say which task it is; * matches any text; repeatable.
-    #[arg(long, value_name = "PATTERN")]
+    /// Show only these columns, beside those that say which task it is; * matches any text, commas separate
+    /// columns; repeatable.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     columns: Vec<String>,
 
     /// Write CSV.
@@ -37,7 +39,8 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let mut table = RowTable::default();
         self.files.iter().try_for_each(|file| table.read(file))?;
-        let names = table.columns(&self.columns);
+        ensure!(table.rows().len() > 0, "{}: there are no rows", self.files[0].display());
+        let names = table.columns(&self.columns)?;
         if self.csv {
             outcome::print_with(|out| table.write_csv(&names, out))?;
             return Ok(Outcome::Well);

@@ -7,9 +7,17 @@ use thiserror::Error;
 /// Why a capture can't be read or written to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PcapError {
-    /// The file can't be opened, made or written.
+    /// The file can't be opened or made.
     #[error("{}: {what}", .path.display())]
     File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        what: String,
+    },
+    /// The file could not be written to its end: earlier frames are in it.
+    #[error("the capture {} is incomplete: {what}", .path.display())]
+    Incomplete {
         /// The file.
         path: PathBuf,
         /// The system's error.
@@ -58,8 +66,17 @@ pub enum PcapError {
 }
 
 impl PcapError {
-    /// The error of a file that can't be made or written.
+    /// The error of a file that can't be opened or made.
     pub(super) fn of(path: &Path, error: &dyn std::error::Error) -> Self {
         Self::File { path: path.into(), what: with_causes(error) }
+    }
+
+    /// The error of a file that can't be written any more.
+    pub(super) fn incomplete(path: &Path, error: &dyn std::error::Error) -> Self {
+        let mut cause = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Self::Incomplete { path: path.into(), what: cause.to_string() }
     }
 }

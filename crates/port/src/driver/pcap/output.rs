@@ -123,7 +123,7 @@ impl Output {
         if let Err(error) = &result
             && self.damage.is_none()
         {
-            self.damage = Some(PcapError::of(&self.path, error.as_ref()));
+            self.damage = Some(PcapError::incomplete(&self.path, error.as_ref()));
         }
         result.is_ok()
     }

@@ -338,7 +338,8 @@ fn a_full_disk_is_an_error_and_counted() {
     let mut batch = Batch::new();
     batch.push(pool.insert(&[0; 60]).unwrap());
     port.transmit(&mut pool, &batch).unwrap();
-    assert!(port.finish().unwrap_err().to_string().contains("No space left"));
+    let error = port.finish().unwrap_err().to_string();
+    assert!(error.starts_with("port a: the capture /dev/full is incomplete: No space left"), "{error}");
     batch.clear();
     batch.push(pool.insert(&[0; 60]).unwrap());
     assert!(port.transmit(&mut pool, &batch).is_err());
