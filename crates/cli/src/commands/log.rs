@@ -109,14 +109,12 @@ impl LinkSearch<'_> {
         }
     }
 
-    /// Fails if the log has links, and none that matches.
-    fn ended(&self, file: &Path) -> anyhow::Result<()> {
+    /// Says that none matches, if so. That is no error: a log does not have the names of links without events.
+    fn note(&self, file: &Path) {
         let others: Vec<&str> = self.others.iter().map(AsRef::as_ref).collect();
-        match self.pattern {
-            Some(pattern) if !others.is_empty() => {
-                Err(pattern.fits_none(&file.display().to_string(), &others))
-            }
-            _ => Ok(()),
+        if let Some(pattern) = self.pattern.filter(|_| !others.is_empty()) {
+            let none = pattern.fits_none(&format!("the log {}", file.display()), &others);
+            outcome::note(&format!("note: {none}"));
         }
     }
 }
@@ -125,7 +123,7 @@ impl Args {
     /// Prints the events.
     ///
     /// # Errors
-    /// If the file is not a packet log, or is damaged, or no link of it matches.
+    /// If the file is not a packet log, or is damaged.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let (Some(from), Some(to)) = (self.from, self.to) {
             ensure!(from < to, "--from {from} is not before --to {to}");
@@ -161,7 +159,8 @@ impl Args {
         if lost > 0 {
             outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));
         }
-        result.and_then(|()| search.ended(&self.file)).map(|()| Outcome::Well)
+        search.note(&self.file);
+        result.map(|()| Outcome::Well)
     }
 
     fn wants(&self, entry: &Entry) -> bool {
