@@ -5,12 +5,12 @@ use crate::support::lab::{RunningLab, are_available};
 use crate::support::{Folder, longwire, stderr, stdout};
 use longwire_lab::abilities;
 
-/// A satellite for four seconds; when another takes over, two seconds without. The traces repeat, so that
+/// A satellite for ten seconds; when another takes over, five seconds without. The traces repeat, so that
 /// both states come again however long this test takes to see them.
 const SKY: &str = r#"
-duration = "12 s"
-epoch = "4 s"
-handover-outage = "2 s"
+duration = "30 s"
+epoch = "10 s"
+handover-outage = "5 s"
 minimum-elevation = 40
 repeats = true
 control-plane = true
