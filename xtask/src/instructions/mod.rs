@@ -54,6 +54,8 @@ const STAGES: &[(&str, &str)] = &[
     ("crates/program/", "programs"),
     ("crates/wire/", "headers"),
     ("crates/", "other crates"),
+    // A build without debug information, as in CI.
+    ("???", "unknown"),
     ("", "libraries"),
 ];
 

@@ -109,7 +109,8 @@ impl LinkSearch<'_> {
         }
     }
 
-    /// Says that none matches, if so. That is no error: a log does not have the names of links without events.
+    /// Says that none matches, if so. That is no error: a log does not have the names of links without
+    /// events.
     fn note(&self, file: &Path) {
         let others: Vec<&str> = self.others.iter().map(AsRef::as_ref).collect();
         if let Some(pattern) = self.pattern.filter(|_| !others.is_empty()) {
