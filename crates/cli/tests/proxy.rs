@@ -25,8 +25,8 @@ impl Proxy {
     fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
         command.args(["proxy", "--listen", "127.0.0.1:0", "--to", &to.to_string()]).args(args);
         let (running, line) = Started::ready(&mut command, " leads to ");
-        let foretold = ["round trip will be about", "will be lost (loss 100 %)"];
-        running.line("forecast", |line| foretold.iter().any(|text| line.contains(text)).then_some(()));
+        let predictions = ["round trip will be about", "will be lost (loss 100 %)"];
+        running.line("prediction", |line| predictions.iter().any(|text| line.contains(text)).then_some(()));
         let at = line.split(" leads to ").next().unwrap().rsplit(' ').next().unwrap();
         Self { at: at.parse().unwrap_or_else(|_| panic!("{line}")), running }
     }
