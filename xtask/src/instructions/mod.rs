@@ -341,7 +341,7 @@ mod tests {
             ("/x/crates/link/src/link.rs", "link"),
             ("/x/crates/engine/src/wheel.rs", "timing wheel"),
             ("/rust/library/core/src/iter.rs", "libraries"),
-            ("???", "libraries"),
+            ("???", "unknown"),
         ] {
             assert_eq!(stage(file), name, "{file}");
         }
