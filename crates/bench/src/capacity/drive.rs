@@ -1,6 +1,7 @@
 //! Drives a scenario from memory to memory at the worker's full speed, and measures its processor time per
-//! packet.
+//! packet, beside a loop that tells how fast the processor is at these moments.
 
+use crate::bare::Bare;
 use crate::punctual::Punctual;
 use crate::{BenchError, Settings};
 use longwire_block::{Port, PortError};
@@ -11,6 +12,7 @@ use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +23,18 @@ pub(crate) const FRAME: usize = 60;
 const fn mac(place: usize) -> [u8; 6] {
     [2, 0, 0, 0, 1, place as u8]
 }
+
+/// Nanoseconds of processor time for a packet: of a scenario's worker, and of the bare loop on the same
+/// processor at the same time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    pub packet: f64,
+    pub bare: f64,
+}
+
+/// The bare loop runs this long, then pauses: about a tenth of the time.
+const TURN: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_millis(9);
 
 /// A scenario in which the first port sends to the second.
 #[derive(Debug, Clone)]
@@ -96,12 +110,11 @@ impl Course {
         (0..self.plan.ports.len()).map(port).collect()
     }
 
-    /// Nanoseconds of the worker's processor time per packet received at the first port, which always has
-    /// another one.
+    /// Cost of a packet received at the first port, which always has another one.
     ///
     /// # Errors
     /// If the bench is stopped, or memory is lacking.
-    pub(crate) fn cost(&self, settings: &Settings<'_>) -> Result<f64, BenchError> {
+    pub(crate) fn cost(&self, settings: &Settings<'_>) -> Result<Cost, BenchError> {
         settings.next(&format!("capacity: {}", self.name))?;
         let time = settings.time(Duration::from_millis(200));
         let thread = Arc::new(OnceLock::new());
@@ -117,9 +130,9 @@ impl Course {
         };
         let measured = settings.pause(time / 2 + self.delay * 2).and_then(|()| {
             let (first, from) = counted()?;
-            settings.pause(time)?;
+            let bare = beside(|| settings.pause(time))?;
             let (second, to) = counted()?;
-            Ok((to - from) / second.saturating_sub(first).max(1) as f64)
+            Ok(Cost { packet: (to - from) / second.saturating_sub(first).max(1) as f64, bare })
         });
         drop(run.stop());
         measured
@@ -161,6 +174,28 @@ fn links_to(count: u32, keys: &str, destinations: &[&str]) -> String {
     )
 }
 
+/// Nanoseconds of processor time for a packet of the bare loop, on the first processor during `wait`.
+fn beside(wait: impl FnOnce() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let bare = scope.spawn(|| {
+            longwire_engine::clock::settle_thread(Some(0));
+            let (mut bare, own) = (Bare::new(), Path::new("/proc/thread-self"));
+            let (from, mut sent) = (spent(own), 0);
+            while sent == 0 || !stop.load(Ordering::Relaxed) {
+                sent += bare.carry(TURN);
+                std::thread::sleep(PAUSE);
+            }
+            let spent = spent(own).zip(from).map(|(to, from)| to - from);
+            spent.map_or(1.0, |spent| spent as f64 / sent as f64)
+        });
+        let waited = wait();
+        stop.store(true, Ordering::Relaxed);
+        let bare = bare.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        waited.map(|()| bare)
+    })
+}
+
 /// Processor time of a thread in nanoseconds.
 fn spent(thread: &Path) -> Option<u64> {
     std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
@@ -190,7 +225,6 @@ impl Interceptor for ThreadProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_packet_takes_time() {
@@ -198,7 +232,8 @@ mod tests {
         let text =
             ports("pool = \"16 MiB\"").replace("pool = \"256 MiB\"\n", "") + &links(8, "delay = \"10 us\"");
         let course = Course::new("a test", &text).unwrap();
-        assert!(course.cost(&settings).unwrap() > 0.0);
+        let cost = course.cost(&settings).unwrap();
+        assert!(cost.packet > 0.0 && cost.bare > 0.0, "{cost:?}");
         assert_eq!(course.plan.address_rules.len(), 8);
     }
 }

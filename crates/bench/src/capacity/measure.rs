@@ -1,6 +1,6 @@
 //! Cost of the engine's stages, blocks and cache misses: scenarios with and without them alternate.
 
-use super::drive::{Course, links, links_of_two, ports};
+use super::drive::{Cost, Course, links, links_of_two, ports};
 use super::{drivers, picoseconds};
 use crate::{BenchError, Sample, Settings, blocks};
 use longwire_prices::{
@@ -47,18 +47,25 @@ pub(crate) fn engine(
     Ok((prices, others.iter().map(|course| rounds.sample(&course.name)).collect()))
 }
 
-/// Nanoseconds per packet of each course, by round.
+/// Nanoseconds per packet of each course, by round, as if the processor had always been as fast as in most of
+/// them: its speed changes between courses, and prices are their differences.
 struct Rounds(BTreeMap<String, Vec<f64>>);
 
 impl Rounds {
     fn of(settings: &Settings<'_>, courses: &[Course]) -> Result<Self, BenchError> {
-        let mut rounds = BTreeMap::<String, Vec<f64>>::new();
+        let mut rounds = BTreeMap::<String, Vec<Cost>>::new();
         for _ in 0..settings.runs(7) {
             for course in courses {
                 rounds.entry(course.name.clone()).or_default().push(course.cost(settings)?);
             }
         }
-        Ok(Self(rounds))
+        Ok(Self::at_one_speed(&rounds))
+    }
+
+    fn at_one_speed(rounds: &BTreeMap<String, Vec<Cost>>) -> Self {
+        let usual = rounds.values().flatten().map(|cost| cost.bare).collect::<Sample>().median();
+        let scaled = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.packet * usual / cost.bare).collect();
+        Self(rounds.iter().map(|(name, costs)| (name.clone(), scaled(costs))).collect())
     }
 
     fn sample(&self, name: &str) -> Sample {
@@ -280,11 +287,11 @@ fn flights_of(
         let course = Course::new(name, &(ports(SPIN) + &link(time)))?.shuffled(pairs);
         Ok::<_, BenchError>(Course { delay: Duration::from_nanos(time.0), ..course })
     };
-    let mut each = with(&format!("{kind}, few"), Nanos::from_micros(10))?.cost(settings)?;
+    let mut each = with(&format!("{kind}, few"), Nanos::from_micros(10))?.cost(settings)?.packet;
     let mut flights = Vec::new();
     for &count in counts.iter().filter(|count| !settings.quick || **count <= QUICK_FLIGHT) {
         let course = with(&format!("{kind}-{count}"), Nanos((count as f64 * each) as u64))?;
-        each = course.cost(settings)?;
+        each = course.cost(settings)?.packet;
         flights.push(course);
     }
     Ok(flights)
@@ -357,6 +364,18 @@ mod tests {
         let chain = courses.iter().find(|course| course.name == "chain").unwrap();
         let rule = &chain.plan.pair_rules[0];
         assert_eq!(chain.plan.routes.links(&rule.route).len(), CHAIN as usize);
+    }
+
+    /// The processor was half as fast in the second round of `with`, and in the first of `without`.
+    #[test]
+    fn costs_are_those_at_one_speed() {
+        let costs = |list: [(f64, f64); 3]| list.map(|(packet, bare)| Cost { packet, bare }).to_vec();
+        let rounds = Rounds::at_one_speed(&BTreeMap::from([
+            ("with".to_owned(), costs([(30.0, 8.0), (62.0, 16.0), (32.0, 8.0)])),
+            ("without".to_owned(), costs([(40.0, 16.0), (20.0, 8.0), (21.0, 8.0)])),
+        ]));
+        let price = rounds.price(["with", "without"], |[with, without]| with - without);
+        assert_eq!(price, Price { median: 11_000, least: 10_000, most: 11_000 });
     }
 
     #[test]
