@@ -58,7 +58,11 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool> {
         if json {
             continue;
         }
-        let verdict = if files.len() as u64 <= walk.target { "met" } else { "missed" };
+        let verdict = match (faults.is_empty(), files.len() as u64 <= walk.target) {
+            (false, _) => "BROKEN",
+            (true, true) => "met",
+            (true, false) => "missed",
+        };
         println!("{}: {} files, target {} ({verdict})", walk.name, files.len(), walk.target);
         for (file, functions) in &files {
             println!("  {file}: {}", functions.join(", "));
@@ -171,6 +175,15 @@ fn names(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_projects_walks_lead_somewhere() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for walk in read(&std::fs::read_to_string(root.join(WALKS)).unwrap()).unwrap() {
+            let faults = walk.faults(|file| std::fs::read_to_string(root.join(file)).ok());
+            assert_eq!(faults, [""; 0], "{}", walk.name);
+        }
+    }
 
     const CODE: &str = "impl A \
         {\n    pub fn first(&self) {\n        self.second();\n    }\n\
