@@ -3,7 +3,6 @@
 //! The shell asks this program, so that names are current. An argument is completed by its name on the
 //! command line: new commands that use the same names need no code here.
 
-use crate::commands::lab;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use longwire_control::{Client, Kind, ObjectQuery, directory};
@@ -115,11 +114,11 @@ fn keys() -> Vec<String> {
 }
 
 fn labs() -> Vec<String> {
-    lab::names().unwrap_or_default().into_iter().map(|(lab, _)| lab).collect()
+    longwire_run::labs::names().unwrap_or_default().into_iter().map(|(lab, _)| lab).collect()
 }
 
 fn hosts() -> Vec<String> {
-    lab::names().unwrap_or_default().into_iter().flat_map(|(_, hosts)| hosts).collect()
+    longwire_run::labs::names().unwrap_or_default().into_iter().flat_map(|(_, hosts)| hosts).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `longwire control`
 
-use super::lab;
 use crate::Outcome;
 use longwire_halves::{echo, heavy_hitters, intrusion, monitor, nat44, splice, syn_alarm, wavelet};
+use longwire_run::labs;
 
 /// The control halves of forwarders: processes beside a running router
 ///
@@ -47,7 +47,7 @@ impl Args {
             Half::Echo(args) => args.run(),
             Half::SynAlarm(args) => args.run(),
             Half::Intrusion(args) => args.run(),
-            Half::Splice(args) => args.run(lab::open),
+            Half::Splice(args) => args.run(labs::open),
             Half::Wavelet(args) => args.run(),
             Half::Monitor(args) => args.run(),
             Half::Nat44(args) => args.run(),

@@ -7,7 +7,7 @@ mod route;
 mod scenario;
 mod weigh;
 
-use crate::commands::lab;
+use crate::commands::lab::print_ended;
 use crate::{Json, Outcome, outcome};
 use anyhow::anyhow;
 use elsewhere::{Elsewhere, InstanceName};
@@ -16,7 +16,7 @@ use longwire_control::{
 };
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
-use longwire_run::report_text;
+use longwire_run::{labs, report_text};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -337,10 +337,10 @@ fn ask_all(found: Vec<InstanceSocket>) -> Vec<(InstanceSocket, Option<Info>)> {
 /// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
 fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let client = at.connect(args.instance.get())?;
-    let row = match client.found().map(lab::end_kept).transpose()?.flatten() {
+    let row = match client.found().map(labs::end_kept).transpose()?.flatten() {
         Some(ended) if args.json.on => ended.row(),
         Some(ended) => {
-            ended.print()?;
+            print_ended(&ended)?;
             return Ok(Outcome::Well);
         }
         None => {

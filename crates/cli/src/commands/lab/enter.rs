@@ -29,7 +29,7 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let lab = super::open(&self.lab)?;
+        let lab = longwire_run::labs::open(&self.lab)?;
         let host = lab.host(&self.host)?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
         let (program, arguments) = match self.command.split_first() {

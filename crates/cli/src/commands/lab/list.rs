@@ -1,10 +1,10 @@
 //! `longwire lab list`
 
-use super::{LabEntry, labs};
 use crate::outcome::print_report;
 use crate::{Json, Outcome, outcome};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
+use longwire_run::labs::{LabEntry, labs};
 
 /// List the labs
 #[derive(Debug, clap::Args)]

@@ -1,12 +1,12 @@
 //! `longwire lab up`
 
-use super::find;
 use super::hold::READY;
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_report::{Report, Row};
+use longwire_run::labs::find;
 use longwire_run::real_run::instance_name;
 use longwire_run::test_hosts::log_of;
 use longwire_scenario::Plan;
