@@ -196,8 +196,8 @@ struct Limits {
     within: u64,
 }
 
-/// Finds sources of invalid packets: at least `most` of a signature beyond those that were `settled`. Fewer than
-/// these are a count that has begun anew.
+/// Finds sources of invalid packets: at least `most` of a signature beyond those that were `settled`. Fewer
+/// than these are a count that has begun anew.
 fn strangers(
     events: &[Entry],
     most: u64,

@@ -39,8 +39,8 @@ const CLASSES: Grammar = Grammar {
 /// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight
 /// 1). A packet advances it by its bytes times 2⁶³/weight rounded down, a product without remainder: a share
 /// is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest weight, for any duration. For
-/// all of them together it is rounded up: a class is eligible even if its S is exactly V. Ties go to the class
-/// named first.
+/// all of them together it is rounded up: a class is eligible even if its S is exactly V. Ties go to the
+/// class named first.
 pub type Wf2q = Classed<Shares>;
 
 /// Classes share the rate by weight, none more than a packet ahead of its share.

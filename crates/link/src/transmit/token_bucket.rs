@@ -444,7 +444,7 @@ mod tests {
             }
         }
 
-        /// The same with a peak, in units of 1/(rate · peak) ns, in which a token times the peak comes.
+        /// With a peak, in units of 1/(rate · peak) ns, in which a token times the peak comes.
         #[test]
         fn equals_exact_arithmetic_with_a_peak(
             (rate, peak) in (300u64..4_000_000_000, 300u64..4_000_000_000),
