@@ -128,27 +128,20 @@ impl IntrusionWatch<'_> {
         self.expire()?;
         let events = self.session.entries(self.fid, "events")?;
         let probes = self.session.entries(self.fid, "probes")?;
+        // What the detector has forgotten begins anew.
+        let known: HashSet<IpAddr> =
+            events.iter().chain(&probes).filter_map(|(key, _)| address_at(key, 0)).collect();
+        self.settled.retain(|source, _| known.contains(source) || self.filtered.contains_key(source));
         let since = |source: &IpAddr| self.settled.get(source).map_or(0, |settled| settled.until);
         let mut found = scans(&probes, &self.args.limits(), since);
-        found.extend(self.strangers(&events));
+        let settled = |source: &IpAddr, number| self.settled.get(source)?.packets.get(&number).copied();
+        found.extend(strangers(&events, self.args.strange, settled));
         for (source, why) in found {
             if !self.filtered.contains_key(&source) && !self.args.spare.contains(&source) {
                 self.filter(source, &why, &events, &probes)?;
             }
         }
         Ok(())
-    }
-
-    /// Sources of invalid packets.
-    fn strangers(&self, events: &[Entry]) -> Vec<(IpAddr, String)> {
-        let strange = |(key, value): &Entry| {
-            let (source, number) = (address_at(key, 0)?, word_at(key, 16)?);
-            let (what, _) = SIGNATURES.get(number as usize).filter(|(_, signature)| signature.5 == 0)?;
-            let settled = self.settled.get(&source).and_then(|settled| settled.packets.get(&number));
-            let packets = double_at(value, 0)?.saturating_sub(settled.copied().unwrap_or(0));
-            (packets >= self.args.strange).then(|| (source, format!("{packets} {what}")))
-        };
-        events.iter().filter_map(strange).collect()
     }
 
     fn filter(
@@ -201,6 +194,23 @@ struct Limits {
     ports: usize,
     hosts: usize,
     within: u64,
+}
+
+/// Finds sources of invalid packets: at least `most` of a signature beyond those that were `settled`. Fewer
+/// than these are a count that has begun anew.
+fn strangers(
+    events: &[Entry],
+    most: u64,
+    settled: impl Fn(&IpAddr, u32) -> Option<u64>,
+) -> Vec<(IpAddr, String)> {
+    let strange = |(key, value): &Entry| {
+        let (source, number) = (address_at(key, 0)?, word_at(key, 16)?);
+        let (what, _) = SIGNATURES.get(number as usize).filter(|(_, signature)| signature.5 == 0)?;
+        let all = double_at(value, 0)?;
+        let packets = all - settled(&source, number).filter(|settled| *settled <= all).unwrap_or(0);
+        (packets >= most).then(|| (source, format!("{packets} {what}")))
+    };
+    events.iter().filter_map(strange).collect()
 }
 
 /// Finds scans: among each source's probes, those no older than its last by more than the time window, and
@@ -280,6 +290,32 @@ mod tests {
         let ports = [probe(1, 9, 21, 500), probe(1, 9, 22, 550), probe(1, 9, 23, 600)];
         assert_eq!(seen(&ports, 500), []);
         assert_eq!(seen(&ports, 499).len(), 1);
+    }
+
+    #[test]
+    fn what_was_settled_is_not_held_against_a_count_that_began_anew() {
+        let source = IpAddr::from([10, 0, 0, 1]);
+        let key = |number: u32| [&address_bytes(source)[..], &number.to_le_bytes()].concat();
+        let event = |number, packets: u64| (key(number), packets.to_le_bytes().to_vec());
+        for (packets, settled, wanted) in [
+            (2, None, None),
+            (3, None, Some(3)),
+            (12, Some(10), None),
+            (13, Some(10), Some(3)),
+            (5, Some(10), Some(5)),
+        ] {
+            let wanted: Vec<_> = wanted
+                .map(|count: u64| (source, format!("{count} packets with FIN alone")))
+                .into_iter()
+                .collect();
+            // Connections asked for are none.
+            let events = [event(0, 99), event(2, packets)];
+            assert_eq!(
+                strangers(&events, 3, |_, number| settled.filter(|_| number == 2)),
+                wanted,
+                "{packets}"
+            );
+        }
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(crate) fn open(packet: &[u8]) -> Result<OwnPacket, NotProcessed> {
     for _ in 0..=MAX_EXTENSIONS {
         let rest = packet.get(at.offset..).ok_or(NotProcessed::Unreadable)?;
         let len = match (at.protocol, rest) {
+            // Behind another header it is none (RFC 8200, 4).
+            (protocol::HOP_BY_HOP, _) if at.offset > FIXED => return Ok(at),
             (protocol::HOP_BY_HOP | protocol::DESTINATION, _) => options_len(rest, at.offset)?,
             // With no segments left it is skipped, whatever its type.
             (protocol::ROUTING, [_, len, _, 0, ..]) => 8 + usize::from(*len) * 8,
@@ -169,6 +171,9 @@ mod tests {
             let behind = [&[43, 0, 1, 4, 0, 0, 0, 0], &routing(left)[..]].concat();
             assert_eq!(opened(60, &behind), Err(NotProcessed::Routed { kind_at: 50 }), "{left}");
         }
+        // Hop-by-hop options come first, and are an unknown header elsewhere.
+        assert_eq!(opened(0, &[&destination[..], &whole].concat()), Ok((58, 48, 56)));
+        assert_eq!(opened(60, &[0, 0, 1, 4, 0, 0, 0, 0, 58, 0, 1, 4, 0, 0, 0, 0]), Ok((0, 40, 48)));
         assert_eq!(opened(43, &[58, 0, 4]), UNREADABLE, "it ends within it");
         assert_eq!(opened(60, &[58, 1, 1, 4, 0, 0, 0, 0]), UNREADABLE, "it ends within them");
         assert_eq!(opened(44, &[58, 0, 0]), UNREADABLE);

@@ -41,6 +41,10 @@ impl Core {
         let (first, later) = headers(&frame[ETHERNET..ETHERNET + header_len]);
         let field = u16::from_be_bytes([frame[ETHERNET + 6], frame[ETHERNET + 7]]);
         let (begin, more) = (usize::from(field & OFFSET), field & MORE);
+        // A fragment that would end beyond the longest packet has no place for its last bytes.
+        if begin + (total - header_len) / 8 > usize::from(OFFSET) {
+            return Fate::Dropped(DropReason::BadHeader);
+        }
         let end = ETHERNET + total;
         let whole = *pool.meta(handle);
         let mut from = ETHERNET + header_len;

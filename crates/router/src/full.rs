@@ -79,10 +79,11 @@ impl Core {
             self.error_v4(pool, handle, (icmp_kind::TIME_EXCEEDED, 0, 0), out);
             return Fate::Dropped(DropReason::HopLimit);
         }
-        if has_options && let Some(reason) = self.refuse_options(pool, handle, place, out) {
+        // Errors quote the packet as it came.
+        if let Some(reason) = self.refuse_long_v4(pool, handle, place, out) {
             return Fate::Dropped(reason);
         }
-        if let Some(reason) = self.refuse_long_v4(pool, handle, place, out) {
+        if has_options && let Some(reason) = self.refuse_options(pool, handle, place, out) {
             return Fate::Dropped(reason);
         }
         lower_ttl(pool.data_mut(handle));

@@ -20,11 +20,15 @@ pub(crate) enum BadOption {
 }
 
 /// Writes the router's `own` address and the time into the options that ask for it, in the header of a
-/// forwarded packet.
+/// forwarded packet. A packet with an invalid option stays as it is, because the error quotes it.
 pub(crate) fn write_options(frame: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
     let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
     let header = &mut frame[ETHERNET..end];
-    fill(&mut header[FIXED..], own, now)?;
+    let mut options = [0; MOST];
+    let written = &mut options[..header.len() - FIXED];
+    written.copy_from_slice(&header[FIXED..]);
+    fill(written, own, now)?;
+    header[FIXED..].copy_from_slice(written);
     write_checksum(header);
     Ok(())
 }

@@ -21,12 +21,12 @@ const DONT_FRAGMENT: u8 = 0x40;
 /// IPv6. None for packets that must not be answered (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4), or if
 /// the pool is full.
 ///
-/// A link has no address: the reply comes from the packet's destination.
+/// A link has no address: the reply comes from the packet's destination, and packets to a group get none.
 pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {
     let frame = pool.data(handle);
     let network = l3_offset(frame);
     let ethernet = Ethernet::check(frame).ok()?;
-    if ethernet.source()[0] & 1 != 0 {
+    if (frame[0] | ethernet.source()[0]) & 1 != 0 {
         return None;
     }
     let reply = match ethernet.ethertype() {
@@ -49,8 +49,9 @@ fn way_back(frame: &[u8], network: usize) -> Vec<u8> {
 fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
     let packet = &frame[network..];
     let ip = Ipv4::check(packet).ok()?;
-    let to_many = ip.destination() >= 0xe000_0000 || frame[0] & 1 != 0;
-    if packet[6] & DONT_FRAGMENT == 0 || ip.is_later_fragment() || to_many || is_icmp_error(&ip) {
+    // Sources: this network, loopback, multicast and reserved addresses.
+    let goes_nowhere = ip.destination() >= 0xe000_0000 || matches!(ip.source() >> 24, 0 | 127 | 224..);
+    if packet[6] & DONT_FRAGMENT == 0 || ip.is_later_fragment() || goes_nowhere || is_icmp_error(&ip) {
         return None;
     }
     let quoted = &packet[..packet.len().min(LONGEST_V4 - V4_HEADER - ICMP_HEADER)];
@@ -78,7 +79,9 @@ fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8
 fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
     let packet = &frame[network..];
     let ip = Ipv6::check(packet).ok()?;
-    if is_icmpv6_error(&ip, packet) {
+    let is_group = |address: u128| address >> 120 == 0xff;
+    let goes_nowhere = is_group(ip.destination()) || is_group(ip.source()) || ip.source() <= 1;
+    if goes_nowhere || is_icmpv6_error(&ip, packet) {
         return None;
     }
     let quoted = &packet[..packet.len().min(LONGEST_V6 - V6_HEADER - ICMP_HEADER)];
@@ -121,6 +124,15 @@ mod tests {
         frame
     }
 
+    /// A packet of 1440 bytes from ::9 to ::2.
+    fn v6() -> Vec<u8> {
+        let mut frame = vec![0; 14 + 40 + 1400];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
+        frame[14..22].copy_from_slice(&[0x60, 0, 0, 0, 5, 120, protocol::UDP, 64]);
+        (frame[37], frame[53]) = (9, 2);
+        frame
+    }
+
     #[test]
     fn answers_packets_that_must_not_be_fragmented() {
         let reply = answer(&v4(DONT_FRAGMENT, protocol::TCP, 0), 1300).unwrap();
@@ -137,17 +149,14 @@ mod tests {
 
     #[test]
     fn answers_every_packet_of_ipv6() {
-        let mut frame = vec![0; 14 + 40 + 1400];
-        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd]);
-        frame[14..22].copy_from_slice(&[0x60, 0, 0, 0, 5, 120, protocol::UDP, 64]);
-        (frame[37], frame[53]) = (1, 2);
+        let mut frame = v6();
         let reply = answer(&frame, 1280).unwrap();
         assert_eq!(reply.len(), 14 + 1280);
         let ip = Ipv6::check(&reply[14..]).unwrap();
-        assert_eq!((ip.source(), ip.destination(), ip.next_header()), (2, 1, protocol::ICMPV6));
+        assert_eq!((ip.source(), ip.destination(), ip.next_header()), (2, 9, protocol::ICMPV6));
         assert_eq!(ip.payload()[..2], [2, 0]);
         assert_eq!(ip.payload()[4..8], 1280u32.to_be_bytes());
-        let whole = pseudo_v6(2, 1, protocol::ICMPV6, ip.payload().len() as u32).bytes(ip.payload());
+        let whole = pseudo_v6(2, 9, protocol::ICMPV6, ip.payload().len() as u32).bytes(ip.payload());
         assert_eq!(whole.checksum(), 0);
         // An error is not answered.
         frame[20] = protocol::ICMPV6;
@@ -163,6 +172,19 @@ mod tests {
         let mut to_all = v4(DONT_FRAGMENT, protocol::UDP, 0);
         to_all[30] = 224;
         assert!(answer(&to_all, 1300).is_none());
+        // A frame to a group, and sources that nobody has.
+        for (at, byte) in [(0, 3), (26, 0), (26, 127), (26, 224), (26, 255)] {
+            let mut frame = v4(DONT_FRAGMENT, protocol::UDP, 0);
+            frame[at] = byte;
+            assert!(answer(&frame, 1300).is_none(), "{at} {byte}");
+        }
+        for (at, byte) in [(0, 0x33), (22, 0xff), (38, 0xff), (37, 0), (37, 1)] {
+            let mut frame = v6();
+            frame[37] = 2;
+            assert!(answer(&frame, 1280).is_some());
+            frame[at] = byte;
+            assert!(answer(&frame, 1280).is_none(), "{at} {byte}");
+        }
         for len in 0..60 {
             let _ = answer(&v4(DONT_FRAGMENT, protocol::TCP, 0)[..len], 1300);
         }

@@ -110,7 +110,7 @@ impl Translator {
             Kind::Answer(identifier) if !goes_out => {
                 self.whole(frame, &packet, (false, true), (0, Some(identifier), 0), time)
             }
-            Kind::Error { .. } => self.error(frame, &packet, goes_out),
+            Kind::Error { .. } => self.error(frame, &packet, (goes_out, to_external)),
             Kind::Later => self.later(frame, &packet, goes_out, time),
             // A packet for the router itself.
             _ if to_external => Translation::Pass,
@@ -224,20 +224,35 @@ impl Translator {
         Translation::Dropped
     }
 
-    /// Handles an ICMP error about a packet that went out, or about one that came in.
-    fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Translation {
+    /// Handles an ICMP error about a packet that went out, about one that came in, or about one between two
+    /// inside hosts (RFC 5508, REQ-7).
+    fn error(
+        &mut self,
+        frame: &mut [u8],
+        packet: &Packet,
+        (goes_out, to_external): (bool, bool),
+    ) -> Translation {
         let Kind::Error { protocol, source, destination } = packet.kind else { return Translation::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
+        let mut to = [None, None];
+        if to_external {
+            to[1] = self.table.inside(endpoint(source));
+            if to[1].is_none() {
+                return Translation::Pass;
+            }
+        }
         if goes_out {
-            let Some(external) = self.table.external(endpoint(destination)) else {
+            to[0] = self.table.external(endpoint(destination));
+            if to[0].is_none() {
                 return self.untranslatable();
-            };
-            packet.rewrite_inner(frame, Side::Destination, external);
-            packet.rewrite(frame, Side::Source, external);
-        } else {
-            let Some(inside) = self.table.inside(endpoint(source)) else { return Translation::Pass };
-            packet.rewrite_inner(frame, Side::Source, inside);
-            packet.rewrite(frame, Side::Destination, inside);
+            }
+        }
+        let sides = [(Side::Source, Side::Destination), (Side::Destination, Side::Source)];
+        for ((outer, inner), to) in sides.into_iter().zip(to) {
+            if let Some(to) = to {
+                packet.rewrite_inner(frame, inner, to);
+                packet.rewrite(frame, outer, to);
+            }
         }
         self.counts.errors += 1;
         Translation::Rewritten
@@ -317,6 +332,7 @@ impl FragmentTable {
 mod tests {
     use super::*;
     use crate::nat44::packet::UDP;
+    use longwire_wire::checksum::Sum;
 
     const SECOND: u64 = 1_000_000_000;
     const FAR: [u8; 4] = [198, 51, 100, 7];
@@ -376,6 +392,35 @@ mod tests {
             assert_eq!((nat.judge(&mut frame, 0), frame), (Translation::Pass, sent));
         }
         assert_eq!((nat.counts.made, nat.counts.others), (2, 2));
+    }
+
+    #[test]
+    fn an_error_about_a_packet_between_inside_hosts_reaches_its_sender() {
+        let mut nat = translator();
+        for (host, port) in [(1, 5000), (2, 6000)] {
+            let mut out = udp([10, 0, 0, host], FAR, [port, 53]);
+            assert!(matches!(nat.judge(&mut out, 0), Translation::Bound(..)));
+        }
+        let mut across = udp([10, 0, 0, 1], OWN, [5000, 6000]);
+        assert_eq!(nat.judge(&mut across, 0), Translation::Rewritten);
+        assert_eq!(ends(&across), (OWN, 5000, [10, 0, 0, 2], 6000));
+        // Port unreachable.
+        let unreachable = |from: [u8; 4], about: &[u8]| {
+            let mut error = [&udp(from, OWN, [0, 0])[..34], &[3, 3, 7, 7, 0, 0, 0, 0], &about[14..]].concat();
+            error[23] = ICMP;
+            error
+        };
+        let sent = unreachable([10, 0, 0, 2], &across);
+        let mut error = sent.clone();
+        assert_eq!((nat.judge(&mut error, 0), nat.counts.errors), (Translation::Rewritten, 1));
+        assert_eq!((&error[26..30], &error[30..34]), (&OWN[..], &[10, 0, 0, 1][..]));
+        assert_eq!(ends(&error[28..]), ([10, 0, 0, 1], 5000, OWN, 6000), "the packet as it was sent");
+        let sum = |frame: &[u8]| Sum::ZERO.bytes(&frame[34..]).folded();
+        assert_eq!(sum(&error), sum(&sent), "the checksum still covers the message");
+        // About a packet of the router itself.
+        let own = unreachable([10, 0, 0, 2], &udp(OWN, [10, 0, 0, 2], [7, 6000]));
+        let mut error = own.clone();
+        assert_eq!((nat.judge(&mut error, 0), error), (Translation::Pass, own));
     }
 
     #[test]

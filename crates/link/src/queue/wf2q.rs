@@ -38,8 +38,9 @@ const CLASSES: Grammar = Grammar {
 ///
 /// Virtual time is 2⁻⁶³ bytes of a class of weight 1, in 128 bits: it never overflows (2⁶⁵ bytes of weight
 /// 1). A packet advances it by its bytes times 2⁶³/weight rounded down, a product without remainder: a share
-/// is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest weight, for any duration.
-/// Ties go to the class named first.
+/// is wrong by less than one part in 2⁶³/weight, which is 10⁻¹³ for the highest weight, for any duration. For
+/// all of them together it is rounded up: a class is eligible even if its S is exactly V. Ties go to the
+/// class named first.
 pub type Wf2q = Classed<Shares>;
 
 /// Classes share the rate by weight, none more than a packet ahead of its share.
@@ -92,7 +93,7 @@ fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
 #[derive(Debug)]
 pub struct Shares {
     classes: Box<[Share]>,
-    /// 2⁶³ divided by the sum of all weights.
+    /// 2⁶³ divided by the sum of all weights, rounded up.
     inverse: u64,
     /// V at the beginning of the packet being sent, its bytes, and the time.
     time: u128,
@@ -132,7 +133,7 @@ impl Scheduler for Shares {
         let sum: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
         Self {
             classes: weights.iter().map(share).collect(),
-            inverse: one / sum,
+            inverse: one.div_ceil(sum),
             time: 0,
             sent: 0,
             since: Nanos::ZERO,
@@ -254,6 +255,22 @@ mod tests {
         }
         let many: String = (0..=1024).map(|n| format!("c{n} weight 1\n")).collect();
         assert_eq!(read(&many).unwrap_err(), ClassError::TooMany);
+    }
+
+    /// After 104 and 65 bytes V is 169/13, which is the S of a class of weight 5 that has sent 65.
+    #[test]
+    fn a_class_is_eligible_at_exactly_its_start() {
+        let mut shares = Shares::new(&Weights([5, 2, 3, 3].into()));
+        let wake = |shares: &mut Shares, class, bytes| shares.wake(class, bytes, Nanos::ZERO, Rate(8));
+        wake(&mut shares, 3, 104);
+        assert_eq!(shares.select(Nanos::ZERO), Some(3));
+        shares.serve(3, 104, None, Nanos::ZERO);
+        for (class, bytes) in [(0, 65), (1, 65), (2, 104)] {
+            wake(&mut shares, class, bytes);
+        }
+        assert_eq!(shares.select(Nanos::ZERO), Some(0));
+        shares.serve(0, 65, Some(65), Nanos::ZERO);
+        assert_eq!(shares.select(Nanos::ZERO), Some(0));
     }
 
     #[test]

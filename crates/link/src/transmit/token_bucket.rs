@@ -10,9 +10,10 @@ use longwire_units::{Bytes, Nanos, Rate};
 /// bytes, and is then sent at the peak rate.
 ///
 /// Tokens are in bits · 10⁹: a rate of r bit/s adds r of them per nanosecond. The time at which there are
-/// enough is rounded down; the missing part becomes a debt, so that rounding errors never accumulate. A
-/// packet larger than the burst begins when the bucket is full and owes the rest (tc-tbf drops it): the
-/// long-term rate is exact for any packet sizes. The bucket is full at the start.
+/// enough is rounded down; the missing part becomes a debt, and delays what is sent at the peak, so that
+/// rounding errors never accumulate. A packet larger than the burst begins when the bucket is full and owes
+/// the rest (tc-tbf drops it): the long-term rate is exact for any packet sizes. The bucket is full at the
+/// start.
 #[derive(Debug)]
 pub struct TokenBucket {
     framing: Framing,
@@ -37,8 +38,10 @@ struct State {
     before: (i64, Nanos),
     /// Beginning of the packet being sent, or the time up to which it is settled.
     start: Nanos,
-    /// Remaining work at `start`, the remainder of rounding included.
+    /// Remaining work at `start`, `late` included.
     work: u64,
+    /// Work that could be sent between `start`, which is rounded down, and the exact beginning.
+    late: u64,
     finish: Nanos,
     /// Whether the packet being sent has its tokens at `start`.
     is_paid: bool,
@@ -80,6 +83,7 @@ impl Block for TokenBucket {
             before: (0, Nanos::ZERO),
             start: Nanos::ZERO,
             work: 0,
+            late: 0,
             finish: Nanos::ZERO,
             is_paid: true,
         };
@@ -105,7 +109,7 @@ impl Block for TokenBucket {
         if self.state.is_paid {
             self.reckon();
         } else {
-            self.pay(self.state.start);
+            self.pay(self.state.start, 0);
         }
     }
 }
@@ -119,11 +123,10 @@ impl Sender for TokenBucket {
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.state.work = bytes * BYTE;
-        self.pay(start);
+        self.pay(start, 0);
         self.is_ahead = false;
     }
 
-    /// If the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
         self.leave_behind();
@@ -132,11 +135,7 @@ impl Sender for TokenBucket {
             peak => self.state.work - (finish - self.state.start).0 * peak,
         };
         self.state.work = bytes * BYTE;
-        self.pay(finish);
-        if self.state.start == finish {
-            self.state.work += rest;
-            self.reckon();
-        }
+        self.pay(finish, rest);
     }
 
     #[inline]
@@ -148,6 +147,7 @@ impl Sender for TokenBucket {
         if now < self.state.start {
             // It still waits for its tokens, which were not taken yet.
             (self.state.tokens, self.state.stamp) = self.state.before;
+            self.state.work -= self.state.late;
             self.state.is_paid = false;
             self.state.start = now;
         } else {
@@ -194,7 +194,7 @@ impl Sender for TokenBucket {
     /// The rest of a packet begun by another transmitter takes tokens like a packet of that size.
     fn take_over(&mut self, now: Nanos, work: u64) {
         self.state.work = work;
-        self.pay(now);
+        self.pay(now, 0);
     }
 }
 
@@ -208,26 +208,52 @@ impl TokenBucket {
     }
 
     /// Takes the tokens for `work` as soon as there are enough from `earliest` on, and begins to send then.
+    /// At `earliest`, which is rounded down, `rest` of the packet before is still to be sent.
     #[inline]
-    fn pay(&mut self, earliest: Nanos) {
+    fn pay(&mut self, earliest: Nanos, rest: u64) {
         self.fill(earliest);
+        if rest > 0 {
+            self.spill(rest);
+        }
         self.state.before = (self.state.tokens, self.state.stamp);
         let missing = (self.state.work as i64).min(self.burst) - self.state.tokens;
-        self.state.start = earliest;
+        (self.state.start, self.state.late) = (earliest, rest);
         if missing > 0 {
             if self.rate == 0 {
                 (self.state.start, self.state.finish, self.state.is_paid) =
                     (Nanos::NEVER, Nanos::NEVER, false);
+                self.state.late = 0;
                 return;
             }
             let wait = Nanos(missing as u64 / self.rate);
             self.state.start = earliest + wait;
             self.state.tokens += (wait.0 * self.rate) as i64;
             self.state.stamp = self.state.start;
+            let late = self.late(missing as u64 - wait.0 * self.rate);
+            self.state.late = if wait == Nanos::ZERO { late.max(rest) } else { late };
         }
         self.state.tokens -= self.state.work as i64;
+        self.state.work += self.state.late;
         self.state.is_paid = true;
         self.reckon();
+    }
+
+    /// The work that could be sent while these tokens come, which take less than a nanosecond.
+    #[inline]
+    fn late(&self, tokens: u64) -> u64 {
+        match self.peak {
+            0 | u64::MAX => 0,
+            peak => (u128::from(tokens) * u128::from(peak) / u128::from(self.rate)) as u64,
+        }
+    }
+
+    /// A bucket that is full before `rest` is sent, within the nanosecond, loses what comes after that.
+    #[inline]
+    fn spill(&mut self, rest: u64) {
+        if self.rate != u64::MAX {
+            let come = (u128::from(rest) * u128::from(self.rate) / u128::from(self.peak)) as i64;
+            self.state.tokens -= (self.state.tokens + come - self.burst).max(0);
+        }
     }
 
     /// Adds the tokens up to `now`.
@@ -415,6 +441,37 @@ mod tests {
                     sent += work;
                     prop_assert!(sent <= brim + r * (i128::from(until - from) + 1));
                 }
+            }
+        }
+
+        /// With a peak, in units of 1/(rate · peak) ns, in which a token times the peak comes.
+        #[test]
+        fn equals_exact_arithmetic_with_a_peak(
+            (rate, peak) in (300u64..4_000_000_000, 300u64..4_000_000_000),
+            burst in 1u64..20_000,
+            packets in prop::collection::vec((prop_oneof![Just(0u64), 0u64..100_000, 0u64..50_000_000],
+                1u64..9000), 1..60),
+        ) {
+            let mut link = bucket(&format!("{rate} bit/s"), &format!("{burst} B"), &format!("{peak} bit/s"));
+            let (r, p) = (i128::from(rate), i128::from(peak));
+            let brim = i128::from(burst * BYTE) * p;
+            // The tokens at a time, the exact end of the last packet, and its arrival.
+            let (mut tokens, mut stamp, mut end, mut arrival) = (brim, 0i128, 0i128, 0u64);
+            for (index, &(gap, bytes)) in packets.iter().enumerate() {
+                arrival += gap;
+                let now = if index == 0 || Nanos(arrival) >= link.finish() {
+                    link.begin(Nanos(arrival), bytes);
+                    i128::from(arrival) * r * p
+                } else {
+                    crate::transmit::follow(&mut link, bytes);
+                    end
+                };
+                let work = i128::from(bytes * BYTE);
+                tokens = (tokens + now - stamp).min(brim);
+                let wait = ((work * p).min(brim) - tokens).max(0);
+                stamp = now + wait;
+                (tokens, end) = (tokens + wait - work * p, stamp + work * r);
+                prop_assert_eq!(i128::from(link.finish().0), end / (r * p), "packet {}", index);
             }
         }
     }

@@ -24,8 +24,9 @@ pub(super) struct Modulated {
     /// When the state ends.
     until: Nanos,
     state: usize,
-    /// Remaining work of the next packet.
+    /// Remaining work of the next packet, and a part of its unit, in 2⁻³².
     missing: u128,
+    part: u32,
     /// Accumulated rounding error of the work, in units of 2⁻⁵⁸.
     fraction: u64,
 }
@@ -40,7 +41,7 @@ impl Modulated {
             }
             _ => ON,
         };
-        let mut begun = Self { dice, at: now, until: Nanos::NEVER, state, missing: 0, fraction: 0 };
+        let mut begun = Self { dice, at: now, until: Nanos::NEVER, state, missing: 0, part: 0, fraction: 0 };
         begun.until = now + begun.time(model);
         if model.is_poisson() {
             begun.owe(model);
@@ -114,9 +115,11 @@ impl Modulated {
     /// Keeps the remaining share of the packet, and of the state's duration.
     pub(super) fn adapt(&mut self, old: &Model, new: &Model, now: Nanos) {
         let [before, after] = [old, new].map(|model| u128::from(model.packet()));
-        self.missing = match self.missing.checked_mul(after) {
-            Some(product) => product / before,
-            None => self.missing / before * after,
+        let exact = self.missing << u32::BITS | u128::from(self.part);
+        // Rounded up: what several changes leave of a whole unit stays one.
+        (self.missing, self.part) = match exact.checked_mul(after).map(|product| product.div_ceil(before)) {
+            Some(scaled) => (scaled >> u32::BITS, scaled as u32),
+            None => (self.missing / before * after, 0),
         };
         if let Model::Mmpp { rates, .. } = new {
             self.state %= rates.len().max(1);

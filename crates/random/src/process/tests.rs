@@ -197,6 +197,23 @@ fn a_change_loses_nothing_of_a_gap() {
     assert_eq!(times(&mut cbr, 2), [9_125_000, 9_375_000]);
 }
 
+/// Of a gap of 3 s the milliseconds pass in turn at intervals of 3 and of 7 s: 1/3000 and 1/7000 of it.
+#[test]
+fn many_changes_lose_nothing_of_a_gap_either() {
+    let [slow, slower] = [3, 7].map(|secs| {
+        let every = Interval::of(Nanos::from_secs(secs)).unwrap();
+        Model::Cbr { every, size: 60 }
+    });
+    let mut cbr = Process::new(slow.clone(), Dice::named(1, ""));
+    assert_eq!(cbr.next().0, Nanos::ZERO);
+    for millis in 1..=1001 {
+        let model = if millis % 2 == 0 { &slow } else { &slower };
+        cbr.set(model.clone(), Nanos::from_millis(millis));
+    }
+    // 501 ms at 3 s, and 500 ms at 7 s: 0.833 − 1/14 of the gap are left, at 7 s.
+    assert_eq!(cbr.next().0, Nanos::from_millis(1001 + 5831 - 500));
+}
+
 #[test]
 fn a_ramp_sends_the_integral_of_its_rate() {
     // From 8 to 16 Mbit/s in 1000 steps of 1 ms: 12 Mbit/s on average, 1500 packets a second.

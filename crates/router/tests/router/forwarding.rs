@@ -223,6 +223,15 @@ fn long_packets_are_fragmented_or_refused() {
         whole.extend_from_slice(&out[34..]);
     }
     assert_eq!((seen.len(), &whole[..]), (3, &frame[34..]));
+    // A fragment whose end has no place in a packet has no fragments either: their offset would begin anew.
+    for (offset, wanted) in [(8019_u16, Seen::Consumed), (8020, Seen::Dropped(DropReason::BadHeader))] {
+        frame[20..22].copy_from_slice(&offset.to_be_bytes());
+        let checksum = etherparse::Ipv4Header::from_slice(&frame[14..]).unwrap().0.calc_header_checksum();
+        frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+        let seen = rig.send(3, 1, &frame);
+        let count = if wanted == Seen::Consumed { 3 } else { 1 };
+        assert_eq!((&seen[0], seen.len()), (&wanted, count), "{offset}");
+    }
     // Routers never fragment IPv6.
     let seen = rig.send(3, 1, &udp_v6(v6(1, 9), v6(3, 9), 64, 1372));
     let (.., kind, quoted) = icmp_v6(seen[1].out().1);
@@ -396,6 +405,33 @@ fn options_go_to_full_ip() {
     let kind = icmp(seen[1].out().1).2;
     let pointer = icmpv4::ParameterProblemHeader::PointerIndicatesError(21);
     assert_eq!(kind, Icmpv4Type::ParameterProblem(pointer));
+}
+
+#[test]
+fn errors_quote_options_as_they_came() {
+    let mut rig = Rig::new();
+    let with = |to: [u8; 4], bytes: &[u8], payload: usize| {
+        let len = payload as u16;
+        let mut ip = etherparse::Ipv4Header::new(len, 64, etherparse::ip_number::UDP, HOST, to).unwrap();
+        ip.options = bytes.try_into().unwrap();
+        ip.total_len += bytes.len() as u16;
+        ip.dont_fragment = true;
+        ip.header_checksum = ip.calc_header_checksum();
+        let mut frame = longwire_wire::ethernet_header(router_mac(1), host_mac(1), 0x0800).to_vec();
+        ip.write(&mut frame).unwrap();
+        frame.resize(frame.len() + payload, 0);
+        frame
+    };
+    // A good record route before one whose pointer is wrong; and a packet too long for port 3.
+    let record = [7, 7, 4, 0, 0, 0, 0, 1];
+    let wrong = with(FAR, &[&record[..], &[7, 7, 5, 0, 0, 0, 0, 0]].concat(), 8);
+    let long = with([10, 0, 3, 9], &record, 1300);
+    for (frame, reason) in [(wrong, DropReason::Options), (long, DropReason::Mtu)] {
+        let seen = rig.send(1, 1, &frame);
+        assert_eq!(seen[0], Seen::Dropped(reason));
+        let quote = icmp(seen[1].out().1).3;
+        assert_eq!(quote, frame[14..][..quote.len()]);
+    }
 }
 
 #[test]
