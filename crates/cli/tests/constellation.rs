@@ -40,8 +40,8 @@ fn the_example_agrees_with_what_is_published() {
 }
 
 /// Beside what was measured, each within a fifth; the book has the sources. One way a leg takes 1.8 to 3.6
-/// ms, and the round trip is usually under 10 ms. Of 7568 services 5164 were of one slot of 15 s. The median of
-/// satellites that serve is 22.9° higher, and 80 % of them are above 45°, but 30 % of those in view.
+/// ms, and the round trip is usually under 10 ms. Of 7568 services 5164 were of one slot of 15 s. The median
+/// of satellites that serve is 22.9° higher, and 80 % of them are above 45°, but 30 % of those in view.
 #[test]
 fn bent_pipes_agree_with_what_was_measured() {
     let folder = Folder::new("sky-measured");
