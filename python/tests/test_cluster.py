@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
@@ -245,6 +246,19 @@ def test_a_silent_node_is_lost_and_the_report_says_how_soon(agents: Agents) -> N
     assert [str(event) for event in events if event.kind == "lost"] == [
         f"node two is lost: {loss['reason']} {said}"
     ]
+
+
+def test_one_silent_moment_after_a_long_start_is_no_loss(agents: Agents) -> None:
+    with agents.run() as running:
+        running._unwatch()
+        running._stop.clear()
+        running.nodes["two"].answered -= 60.0
+        agents.all[1].answers.clear()
+        begun = time.monotonic()
+        running.watch()
+        assert running.wait(lambda one: bool(one.losses), timeout=TIME)
+        assert time.monotonic() - begun > PATIENCE
+        agents.all[1].answers.set()
 
 
 def test_watching_goes_on_whatever_receives_events(agents: Agents, capfd: pytest.CaptureFixture[str]) -> None:

@@ -66,3 +66,25 @@ def test_folders_of_the_dead_are_removed_and_no_others(
     lock.close()
     _ray._remove_unused(mine)
     assert not mine.exists()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_folder_goes_with_the_actor(tmp_path: Path, is_killed: bool) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    guarded = ["sh", "-c", _ray._GUARD, "sh", str(folder)]
+    with subprocess.Popen([*guarded, "false"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as crashed:
+        crashed.wait()
+        assert folder.is_dir(), "the agent is started again"
+    with subprocess.Popen(
+        [*guarded, "tail", "-f", "/dev/null"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as lasting:
+        assert lasting.stdin is not None
+        children = Path(f"/proc/{lasting.pid}/task/{lasting.pid}/children")
+        assert until(lambda: len(children.read_text().split()) == 2), "the command and its guard"
+        if is_killed:
+            # As Ray does to what a killed actor has started.
+            lasting.kill()
+        lasting.stdin.close()
+        lasting.wait()
+        assert until(lambda: not folder.exists())

@@ -10,6 +10,7 @@
 
 mod bounds;
 mod earth;
+mod elevations;
 mod grid;
 mod orbit;
 mod passes;
@@ -24,6 +25,7 @@ mod walker;
 
 pub use bounds::{Shell, slant_range_km};
 pub use earth::{Place, elevation_degrees};
+pub use elevations::{Elevations, Sight};
 pub use orbit::{CircularOrbit, EARTH_RADIUS_KM, period_s};
 pub use request::{ConstellationError, Medium, Path, Request, Station};
 pub use schedule::Schedule;

@@ -20,6 +20,8 @@ const MOST_PATHS: usize = 999;
 const LONGEST_NAME: usize = 11;
 /// Longest duration.
 const LONGEST: Nanos = Nanos::from_secs(7 * 86_400);
+/// Most satellites of which an epoch draws one.
+const MOST_CANDIDATES: usize = 100;
 /// Most steps of all traces.
 const MOST_STEPS: u64 = 20_000_000;
 /// Longest file of elements in bytes.
@@ -43,6 +45,8 @@ pub struct Request {
     pub step: Nanos,
     /// Time for which satellites keep serving a path: only at its multiples others take over.
     pub epoch: Nanos,
+    /// Satellites with the least delay of which each epoch of a bent pipe draws one.
+    pub candidates: usize,
     /// How long a path is down when another satellite takes over.
     pub handover_outage: Nanos,
     /// Whether traces start again at their end; otherwise their last value stays.
@@ -111,6 +115,8 @@ struct RequestKeys {
     step: Nanos,
     #[serde(default = "fifteen_seconds")]
     epoch: Nanos,
+    #[serde(default = "three")]
+    candidates: usize,
     #[serde(default)]
     handover_outage: Nanos,
     #[serde(default = "starlinks_elevation")]
@@ -134,6 +140,11 @@ const fn one_second() -> Nanos {
 /// Starlink's scheduler assigns satellites every 15 s: see the book.
 const fn fifteen_seconds() -> Nanos {
     Nanos::from_secs(15)
+}
+
+/// The number with which satellites serve for as long as Starlink's: see the book.
+const fn three() -> usize {
+    3
 }
 
 const fn starlinks_elevation() -> f64 {
@@ -194,6 +205,17 @@ impl Request {
             fix,
         })
     }
+
+    /// The name of a path's link: its stations, and its number if several join the same two.
+    pub(crate) fn link_name(&self, number: usize) -> String {
+        let path = &self.paths[number];
+        let [one, other] = path.ends.map(|end| &*self.stations[end].name);
+        let same = |before: &&Path| before.ends == path.ends || before.ends == [path.ends[1], path.ends[0]];
+        match self.paths[..number].iter().filter(same).count() {
+            0 => format!("{one}--{other}"),
+            more => format!("{one}--{other}--{}", more + 1),
+        }
+    }
 }
 
 fn fault<T>(what: impl Into<String>, fix: impl Into<String>) -> Result<T, Fault> {
@@ -207,7 +229,7 @@ fn within(value: f64, least: f64, most: f64) -> bool {
 
 impl RequestKeys {
     fn checked(self, folder: &FilePath) -> Result<Request, Fault> {
-        self.check_times()?;
+        self.check_schedule()?;
         if !within(self.minimum_elevation, 0.0, 90.0) {
             return fault("minimum-elevation is out of range", "write 0 to 90 degrees");
         }
@@ -263,13 +285,14 @@ impl RequestKeys {
             duration: self.duration,
             step: self.step,
             epoch: self.epoch,
+            candidates: self.candidates,
             handover_outage: self.handover_outage,
             repeats: self.repeats,
             control_plane: self.control_plane,
         })
     }
 
-    fn check_times(&self) -> Result<(), Fault> {
+    fn check_schedule(&self) -> Result<(), Fault> {
         let least = Nanos::from_millis(1);
         if !(least..=LONGEST).contains(&self.duration) {
             return fault(format!("duration is {}", self.duration), format!("write 1 ms to {LONGEST}"));
@@ -284,6 +307,12 @@ impl RequestKeys {
         if self.handover_outage >= self.epoch {
             let what = format!("handover-outage is {}", self.handover_outage);
             return fault(what, format!("write less than the epoch, {}", self.epoch));
+        }
+        if !(1..=MOST_CANDIDATES).contains(&self.candidates) {
+            return fault(
+                format!("candidates is {}", self.candidates),
+                format!("write 1 to {MOST_CANDIDATES}"),
+            );
         }
         Ok(())
     }
@@ -422,7 +451,7 @@ rate = "50 Mbit/s"
         let request = Request::read("c.toml", FILE).unwrap();
         assert_eq!((request.sky.satellites(), request.sky.name(23)), (1584, "1-1".to_owned()));
         assert_eq!((request.epoch, request.step), (Nanos::from_secs(15), Nanos::from_secs(1)));
-        assert_eq!(request.handover_outage, Nanos::ZERO);
+        assert_eq!((request.candidates, request.handover_outage), (3, Nanos::ZERO));
         let elevations: Vec<f64> = request.stations.iter().map(|one| one.minimum_elevation).collect();
         assert_eq!(elevations, [25.0, 40.0]);
         assert_eq!(request.paths[0].ends, [0, 1]);
@@ -451,6 +480,7 @@ rate = "50 Mbit/s"
             ("duration = \"60 s\"", "duration = \"7 s\"\nstep = \"20 s\"", "step is 20 s"),
             ("duration = \"60 s\"", "duration = \"168 h\"\nstep = \"1 ms\"", "raise the step"),
             ("duration = \"60 s\"", "handover-outage = \"15 s\"", "less than the epoch"),
+            ("duration = \"60 s\"", "candidates = 0", "candidates is 0; write 1 to 100"),
             ("duration = \"60 s\"", "start = \"2026-11-26T12:00:00Z\"", "leave it out"),
             ("duration = \"60 s\"", "tle = \"x\"", "two kinds"),
         ] {

@@ -1,8 +1,11 @@
 //! What paths do, as rows of a report: beside what geometry allows.
 
-use crate::{Generated, Medium, Request, Schedule, Shell, Station, period_s};
+use crate::{Elevations, Generated, Medium, Path, Request, Schedule, Shell, Sight, Station, period_s};
 use longwire_report::{Row, shown};
 use longwire_units::Nanos;
+
+/// Elevation in degrees from which published measurements count satellites as high.
+const HIGH: u32 = 45;
 
 /// The period, a row for each station, and one for each path.
 pub fn rows(request: &Request, generated: &Generated) -> Vec<Row> {
@@ -22,7 +25,7 @@ pub fn rows(request: &Request, generated: &Generated) -> Vec<Row> {
         let [one, other] = path.ends.map(|end| &*request.stations[end].name);
         let name = format!("{one} to {other}");
         rows.push(match (schedule, path.via) {
-            (Some(schedule), _) => path_row(name, request, schedule),
+            (Some(schedule), _) => sight_notes(path_row(name, request, schedule), request, path, schedule),
             (None, Medium::Ground(delay)) => Row::new(name, "ns").measured(delay.0).extra("kind", "ground"),
             (None, _) => Row::new(name, "ns").extra("kind", "path"),
         });
@@ -88,4 +91,54 @@ fn path_row(name: String, request: &Request, schedule: &Schedule) -> Row {
             schedule.satellites,
             request.epoch
         ))
+}
+
+/// For how long satellites serve a path, and how high they are among those in view of its ends.
+fn sight_notes(row: Row, request: &Request, path: &Path, schedule: &Schedule) -> Row {
+    let services = schedule.services.len() as u64;
+    if services == 0 {
+        return row;
+    }
+    let served: u64 = schedule.services.iter().sum();
+    let short = schedule.services.iter().filter(|epochs| **epochs == 1).count() as u64;
+    let mean_ns = request.epoch.0 as f64 * served as f64 / services as f64;
+    let epochs = request.duration.0.div_ceil(request.epoch.0);
+    let mut row = row
+        .extra("epochs", epochs)
+        .extra("epochs_served", served)
+        .extra("services", services)
+        .extra("services_of_one_epoch", short)
+        .note(format!(
+            "satellites serve for {} on average; {} of {services} times for one epoch",
+            shown::time(mean_ns),
+            share(short, services)
+        ));
+    for (end, sight) in path.ends.into_iter().zip(&schedule.sights) {
+        row = row.note(format!(
+            "{}: {:.1} satellites in view, {}; those that serve: {}",
+            request.stations[end].name,
+            sight.in_view.total() as f64 / epochs as f64,
+            heights(&sight.in_view),
+            heights(&sight.serving)
+        ));
+    }
+    let both = |of: &dyn Fn(&Sight) -> u64| schedule.sights.iter().map(of).collect::<Vec<_>>();
+    let median = |of: &Elevations| u64::from(of.median().unwrap_or_default());
+    row.extra("in_view", both(&|sight| sight.in_view.total()))
+        .extra("in_view_high", both(&|sight| sight.in_view.at_least(HIGH)))
+        .extra("in_view_median_degrees", both(&|sight| median(&sight.in_view)))
+        .extra("serving", both(&|sight| sight.serving.total()))
+        .extra("serving_high", both(&|sight| sight.serving.at_least(HIGH)))
+        .extra("serving_median_degrees", both(&|sight| median(&sight.serving)))
+}
+
+/// The median of elevations, and the share of the high ones.
+fn heights(of: &Elevations) -> String {
+    let median = of.median().unwrap_or_default();
+    format!("median {median}\u{b0}, {} above {HIGH}\u{b0}", share(of.at_least(HIGH), of.total()))
+}
+
+/// A share in per cent.
+fn share(part: u64, all: u64) -> String {
+    format!("{:.0} %", part as f64 * 100.0 / all as f64)
 }

@@ -3,10 +3,12 @@
 use crate::LIGHT_KM_PER_S;
 use crate::bounds::Shell;
 use crate::earth::elevation_degrees;
+use crate::elevations::Sight;
 use crate::grid::{Seen, shortest_path};
 use crate::request::{Medium, Path, Request, Station};
 use crate::vector::{Vector, distance};
 use crate::walker::Walker;
+use longwire_block::Dice;
 use longwire_units::Nanos;
 use std::collections::BTreeSet;
 
@@ -21,6 +23,10 @@ pub struct Schedule {
     pub handovers: Vec<Nanos>,
     /// How many satellites served the ends.
     pub satellites: usize,
+    /// For how many epochs each of them served in a row, one service after the other.
+    pub services: Vec<u64>,
+    /// The satellites above each end.
+    pub sights: [Sight; 2],
     /// For how long the path is up.
     pub up: Nanos,
     /// The least and the largest delay that geometry allows, where that is known: of Walker's satellites.
@@ -67,9 +73,10 @@ impl Schedule {
 
 /// The schedules of a request's paths; none for a path on the ground.
 pub(crate) fn schedules(request: &Request) -> Vec<Option<Schedule>> {
-    let is_sky = |path: &&Path| !matches!(path.via, Medium::Ground(_));
-    let mut builders: Vec<Option<Builder<'_>>> =
-        request.paths.iter().map(|path| is_sky(&path).then(|| Builder::new(request, path))).collect();
+    let is_sky = |path: &Path| !matches!(path.via, Medium::Ground(_));
+    let mut builders: Vec<Option<Builder<'_>>> = (0..request.paths.len())
+        .map(|number| is_sky(&request.paths[number]).then(|| Builder::new(request, number)))
+        .collect();
     let mut start = Nanos::ZERO;
     let mut now = request.sky.positions(0.0);
     while start < request.duration {
@@ -94,21 +101,28 @@ struct Epoch<'p> {
 struct Builder<'r> {
     request: &'r Request,
     path: &'r Path,
+    /// Draws the satellite of each epoch.
+    dice: Dice,
     /// The satellites that serve the path, from its first end to its second; empty if none do.
     route: Vec<usize>,
     used: BTreeSet<usize>,
+    services: Vec<u64>,
+    sights: [Sight; 2],
     delays: Vec<(Nanos, Nanos)>,
     states: Vec<(Nanos, bool)>,
     handovers: Vec<Nanos>,
 }
 
 impl<'r> Builder<'r> {
-    fn new(request: &'r Request, path: &'r Path) -> Self {
+    fn new(request: &'r Request, number: usize) -> Self {
         Self {
             request,
-            path,
+            path: &request.paths[number],
+            dice: Dice::named(0, &request.link_name(number)),
             route: Vec::new(),
             used: BTreeSet::new(),
+            services: Vec::new(),
+            sights: Default::default(),
             delays: Vec::new(),
             states: Vec::new(),
             handovers: Vec::new(),
@@ -129,7 +143,7 @@ impl<'r> Builder<'r> {
         if is_handover {
             self.handovers.push(epoch.start);
         }
-        self.used.extend(new.map(|(first, last)| [first, last]).into_iter().flatten());
+        self.count(epoch, old == new);
         let outage = if is_handover { self.request.handover_outage } else { Nanos::ZERO };
         let back = epoch.start + outage;
         let (mut time, mut is_visible) = (epoch.start, false);
@@ -156,35 +170,58 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// The satellites for an epoch: of those that stay visible until its end, the ones with the least delay
-    /// at its start; if none stay, of those that are visible.
-    fn choose(&self, epoch: &Epoch<'_>) -> Vec<usize> {
+    /// Counts the satellites above both ends, and those that serve them.
+    fn count(&mut self, epoch: &Epoch<'_>, is_as_before: bool) {
+        let serving = [self.route.first(), self.route.last()].map(Option::<&usize>::copied);
+        for ((station, sight), serving) in self.stations().into_iter().zip(&mut self.sights).zip(serving) {
+            for (satellite, _) in seen(station, epoch.now) {
+                let Some(position) = epoch.now[satellite] else { continue };
+                let degrees = elevation_degrees(&station.place, position);
+                sight.in_view.add(degrees);
+                if serving == Some(satellite) {
+                    sight.serving.add(degrees);
+                }
+            }
+        }
+        self.used.extend(serving.into_iter().flatten());
+        match self.services.last_mut() {
+            _ if self.route.is_empty() => {}
+            Some(last) if is_as_before => *last += 1,
+            _ => self.services.push(1),
+        }
+    }
+
+    /// The satellites for an epoch: of those that stay visible until its end; if none stay, of those that are
+    /// visible.
+    fn choose(&mut self, epoch: &Epoch<'_>) -> Vec<usize> {
         let [one, other] = self.stations().map(|station| seen(station, epoch.now));
-        let stays = |end: usize, satellite: usize| {
-            let position = epoch.later[satellite];
-            position.is_some_and(|position| is_above(self.stations()[end], position))
+        let lasting = |station: &Station, seen: &Seen| -> Seen {
+            let stays =
+                |satellite: usize| epoch.later[satellite].is_some_and(|later| is_above(station, later));
+            seen.iter().copied().filter(|(satellite, _)| stays(*satellite)).collect()
         };
+        let [first, last] = self.stations();
+        let [staying, also] = [lasting(first, &one), lasting(last, &other)];
         match (self.path.via, self.request.sky.walker()) {
             (Medium::Lasers, Some(walker)) => {
                 let walk = |from: &Seen, to: &Seen| shortest_path(walker, epoch.now, from, to);
-                let of_those = |end: usize, seen: &Seen| -> Seen {
-                    seen.iter().copied().filter(|(satellite, _)| stays(end, *satellite)).collect()
-                };
-                walk(&of_those(0, &one), &of_those(1, &other))
-                    .or_else(|| walk(&one, &other))
-                    .unwrap_or_default()
+                walk(&staying, &also).or_else(|| walk(&one, &other)).unwrap_or_default()
             }
-            _ => {
-                let both = one.iter().filter_map(|&(satellite, far)| {
-                    let (_, back) = other.iter().find(|(also, _)| *also == satellite)?;
-                    Some((satellite, far + back))
-                });
-                let mut both: Vec<(usize, f64)> = both.collect();
-                both.sort_by(|one, other| one.1.total_cmp(&other.1));
-                let lasting = both.iter().find(|(satellite, _)| stays(0, *satellite) && stays(1, *satellite));
-                lasting.or(both.first()).map(|(satellite, _)| *satellite).into_iter().collect()
-            }
+            _ => self.draw(&staying, &also).or_else(|| self.draw(&one, &other)).into_iter().collect(),
         }
+    }
+
+    /// One of the satellites that both ends see, drawn from those with the least delay.
+    fn draw(&mut self, one: &Seen, other: &Seen) -> Option<usize> {
+        let both = one.iter().filter_map(|&(satellite, far)| {
+            let (_, back) = other.iter().find(|(also, _)| *also == satellite)?;
+            Some((satellite, far + back))
+        });
+        let mut both: Vec<(usize, f64)> = both.collect();
+        both.sort_by(|one, other| one.1.total_cmp(&other.1));
+        both.truncate(self.request.candidates);
+        let drawn = self.dice.below(both.len() as u64);
+        both.get(drawn as usize).map(|(satellite, _)| *satellite)
     }
 
     /// The delay of the current route; none if there is none, or an end does not see its satellite.
@@ -226,6 +263,8 @@ impl<'r> Builder<'r> {
             states: self.states,
             handovers: self.handovers,
             satellites: self.used.len(),
+            services: self.services,
+            sights: self.sights,
             up: Nanos::ZERO,
             least,
             most,
@@ -301,6 +340,7 @@ mod tests {
             duration: Nanos::from_secs(307),
             step: Nanos::from_secs(1),
             epoch: Nanos::from_secs(15),
+            candidates: 3,
             handover_outage: Nanos::ZERO,
             repeats: false,
             control_plane: false,
@@ -355,6 +395,23 @@ mod tests {
             let jump = pair[0].1.0.abs_diff(pair[1].1.0);
             assert!(jump <= 51_000 || found.handovers.contains(&pair[1].0), "{pair:?}");
         }
+    }
+
+    /// Drawn from three, satellites serve for shorter, and are farther away.
+    #[test]
+    fn one_candidate_is_the_nearest() {
+        let [one, three] = [1, 3].map(|candidates| {
+            let request = Request { candidates, ..request(Medium::BentPipe, near()) };
+            let found = schedule(&request);
+            assert_eq!(found.services.iter().sum::<u64>(), 21, "307 s have 21 epochs");
+            for sight in &found.sights {
+                assert_eq!(sight.serving.total(), 21);
+                assert!(sight.in_view.total() > 210 && sight.serving.median() > sight.in_view.median());
+            }
+            let [_, mean, _] = found.delays_when_up(request.duration).unwrap();
+            (mean, found.services.len())
+        });
+        assert!(one.0 < three.0 && one.1 < three.1, "{one:?} {three:?}");
     }
 
     /// Handley, "Delay is Not an Option" (HotNets 2018): from London to New York over lasers less than the

@@ -15,7 +15,7 @@ pub(crate) fn files(request: &Request, schedules: &[Option<Schedule>]) -> Vec<Ge
     let mut files = vec![GeneratedFile { name: SCENARIO.into(), text: scenario(request) }];
     for (number, schedule) in schedules.iter().enumerate() {
         let Some(schedule) = schedule else { continue };
-        let name = link_name(request, number);
+        let name = request.link_name(number);
         let word = |is_up: &bool| if *is_up { "up" } else { "down" };
         let delays = trace(&schedule.delays, Nanos::to_string, request.duration);
         let states = trace(&schedule.states, |is_up| word(is_up).to_owned(), request.duration);
@@ -34,17 +34,6 @@ fn trace<T>(steps: &[(Nanos, T)], show: impl Fn(&T) -> String, end: Nanos) -> St
     }
     let _ = writeln!(text, "{end}, end");
     text
-}
-
-/// The name of a path's link: its stations, and its number if several join the same two.
-fn link_name(request: &Request, number: usize) -> String {
-    let path = &request.paths[number];
-    let [one, other] = path.ends.map(|end| &*request.stations[end].name);
-    let same = |before: &&Path| before.ends == path.ends || before.ends == [path.ends[1], path.ends[0]];
-    match request.paths[..number].iter().filter(same).count() {
-        0 => format!("{one}--{other}"),
-        more => format!("{one}--{other}--{}", more + 1),
-    }
 }
 
 /// The port of a path's end: the station's name and the path's number.
@@ -99,7 +88,7 @@ fn scenario(request: &Request) -> String {
 }
 
 fn link(text: &mut String, request: &Request, number: usize, path: &Path) {
-    let name = link_name(request, number);
+    let name = request.link_name(number);
     let (one, other) = (port(request, number, 0), port(request, number, 1));
     let _ = write!(text, "\n[[link]]\nname = \"{name}\"\nbetween = [\"{one}\", \"{other}\"]\n");
     if let Some(rate) = path.rate {

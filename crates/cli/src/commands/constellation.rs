@@ -17,9 +17,9 @@ const LONGEST: u64 = 1 << 20;
 ///
 /// Reads a file with satellites (a Walker constellation, or two-line elements), ground stations, and paths
 /// between them; or takes these from options. Writes constellation.toml into a folder, and beside it for each
-/// path a trace of its delay and one of its state: links follow them without events. Satellites serve a path
-/// for 15 seconds, as Starlink's do. Prints for each path its delays beside those that geometry allows, its
-/// outages and its handovers.
+/// path a trace of its delay and one of its state: links follow them without events. Satellites change every
+/// 15 seconds at most, as Starlink's do. Prints for each path its delays beside those that geometry allows,
+/// its outages and handovers, for how long satellites serve, and how high they are.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

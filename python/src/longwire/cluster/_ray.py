@@ -28,13 +28,20 @@ from ._run import ClusterRun, begin
 START_TIME = 60.0
 #: Seconds between two starts of an agent that ends at once.
 RESTART = 0.5
-#: Runs a command until it or the standard input ends: the agent goes when its actor does, however that dies.
+#: Runs a command until it or the standard input ends: the agent goes when its actor does, however that dies,
+#: and the folder with it. Ray may kill the shell that waits, so its guard does that.
 _GUARD = """
+folder=$1; shift
 exec 3<&0
 "$@" 3<&- </dev/null & child=$!
-{ cat <&3 >/dev/null; kill $child; } 2>/dev/null & guard=$!
+{
+    cat <&3 >/dev/null; trap '' TERM; kill $child
+    while kill -0 $child; do sleep 0.1; done
+    rm -rf "$folder"
+} 2>/dev/null & guard=$!
 wait $child
 kill $guard
+wait $guard
 """
 
 
@@ -148,7 +155,7 @@ class AgentProcess:
             command = [program(), "serve", "--agent", str(self._folder / "parts"), "--listen", "127.0.0.1:0"]
             command += ["--tokens", str(self._folder / "tokens"), "--log-format", "json"]
             self._child = child = subprocess.Popen(
-                ["sh", "-c", _GUARD, "sh", *command],
+                ["sh", "-c", _GUARD, "sh", str(self._folder), *command],
                 stdin=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",

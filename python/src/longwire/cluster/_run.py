@@ -286,6 +286,8 @@ class ClusterRun:
         self._watchers = []
 
     def _watch(self, node: Node) -> None:
+        # Its silence begins now: it was not asked while others started.
+        node.answered = time.monotonic()
         while True:
             try:
                 self._look(node)
