@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def labs() -> None:
     """Skips the test where hosts can't be made."""
     if os.geteuid() != 0:

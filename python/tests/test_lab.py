@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from datetime import timedelta
+from ipaddress import ip_interface
 from pathlib import Path
 from typing import List
 
@@ -63,6 +64,13 @@ def test_seed_and_settings_replace_those_of_the_scenario(tmp_path: Path) -> None
     with pytest.raises(LongwireError, match='a link has no "dealy"') as raised:
         Lab(net, settings={"wan.dealy": "1 ms"}).start()
     assert raised.value.suggestion == "delay"
+
+
+def test_addresses_are_texts_or_those_of_ipaddress() -> None:
+    six = ip_interface("fd00::9/64")
+    lab = Lab()
+    assert lab.host("a", ip_interface("10.9.0.1/24")).address == "10.9.0.1"
+    assert lab.host("b", ["10.9.0.2/24", six]).addresses == ["10.9.0.2", "fd00::9"]
 
 
 def test_commands_are_processes() -> None:
@@ -196,10 +204,11 @@ def test_mistakes_are_raised_and_leave_nothing() -> None:
         lab.start()
     assert raised.value.file == "-" and raised.value.line is not None
     assert left(lab) == [] and repr(lab) == f"<Lab {lab.name}, not started>"
-    with pytest.raises(LongwireError):
-        with Lab(name="no/such name") as wrong:
-            wrong.host("a")
-            wrong.start()
+    for name in ("no/such name", "-x"):
+        with pytest.raises(LongwireError, match=f'lab name "{name}"'):
+            with Lab(name=name) as wrong:
+                wrong.host("a")
+                wrong.start()
 
 
 def test_an_error_in_the_block_ends_the_lab() -> None:

@@ -128,6 +128,8 @@ def dropped(direction):
     return direction.counters().dropped
 
 assert lost(200, "-i 0.005") == 0
+link.intf1.config(delay="3msec")
+assert link.emulated.forward.settings["delay"] == "3 ms"
 link.intf1.config(delay="1ms", loss=30)
 by_chance = lost(200, "-i 0.005")
 # Ten standard deviations of 6.5 on either side of 60.

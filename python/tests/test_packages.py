@@ -9,8 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Iterator
 
 import pytest
 
@@ -97,21 +98,80 @@ def test_the_wheel_installs_with_its_program(packages: Path, tmp_path: Path) -> 
     assert os.geteuid() != 0 or is_real(demo.stdout), demo.stdout
 
 
-def test_the_debian_package_installs_in_a_new_system(packages: Path, labs: None, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def new_system(packages: Path, labs: None) -> Iterator[Path]:
+    """A folder with a new Debian, base.tar, and with what the demo of the Debian package said in it."""
     found = list(packages.glob("longwire_*.deb"))
     if not found:
         pytest.skip("cargo-deb is not installed")
     if shutil.which("mmdebstrap") is None:
         pytest.skip("mmdebstrap is not installed")
-    (tmp_path / "use").write_text(IN_A_NEW_SYSTEM)
-    hooks = [
-        'mkdir "$1/dev/net" && mknod "$1/dev/net/tun" c 10 200',
-        f"copy-in {found[0]} {tmp_path}/use /tmp",
-        'unshare --mount chroot "$1" sh /tmp/use',
-        f"copy-out /tmp/demo.json {tmp_path}",
-    ]
-    make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--format=null"]
-    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    subprocess.run([*make, *(f"--customize-hook={hook}" for hook in hooks), release, "-"], check=True)
-    demo = (tmp_path / "demo.json").read_text()
+    with tempfile.TemporaryDirectory(prefix="longwire-") as folder:
+        (Path(folder) / "use").write_text(IN_A_NEW_SYSTEM)
+        # What the container file downloads for itself.
+        without = '--exclude "./var/lib/apt/lists/*" --exclude "./var/cache/apt/*"'
+        hooks = [
+            f'tar -C "$1" --one-file-system {without} -cf {folder}/base.tar .',
+            'mkdir "$1/dev/net" && mknod "$1/dev/net/tun" c 10 200',
+            f"copy-in {found[0]} {folder}/use /tmp",
+            'unshare --mount chroot "$1" sh /tmp/use',
+            f"copy-out /tmp/demo.json {folder}",
+        ]
+        make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--format=null"]
+        release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+        subprocess.run([*make, *(f"--customize-hook={hook}" for hook in hooks), release, "-"], check=True)
+        yield Path(folder)
+
+
+def test_the_debian_package_installs_in_a_new_system(new_system: Path) -> None:
+    demo = (new_system / "demo.json").read_text()
     assert is_real(demo), demo
+
+
+def podman(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Runs podman, with all that it stores below a folder, and no control groups but those of version 2."""
+    own = [
+        f"--root={folder}/root",
+        f"--runroot={folder}/state",
+        "--cgroup-manager=cgroupfs",
+        "--runtime=crun",
+    ]
+    script = 'mount -t cgroup2 none /sys/fs/cgroup; exec podman "$@"'
+    command = ["unshare", "--mount", "sh", "-ec", script, "sh", *own, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+#: Options of a container. Limits can't be raised everywhere.
+ALONE = [
+    "--rm",
+    "--cgroups=disabled",
+    "--network=none",
+    "--ulimit=nofile=1024:1024",
+    "--ulimit=nproc=1024:1024",
+]
+
+
+def test_the_container_file_makes_a_container(packages: Path, new_system: Path) -> None:
+    """Its base is a Debian of mmdebstrap here, not the image of that name, and its program that of the tests.
+    The image of packaging/quic-interop is not built: its entry point is tested in namespaces."""
+    if shutil.which("podman") is None or shutil.which("crun") is None:
+        pytest.skip("podman or crun is not installed")
+    base = "docker.io/library/debian:bookworm-slim"
+    podman(new_system, "import", "base.tar", base)
+    tried = podman(new_system, "run", *ALONE, base, "true")
+    if tried.returncode != 0:
+        pytest.skip(f"podman can't run a container here: {tried.stderr}")
+    repository = packages.parents[1]
+    file = f"--file={repository}/packaging/Containerfile"
+    offline = ["--pull=never", "--isolation=chroot", "--network=host"]
+    built = podman(new_system, "build", *offline, file, "--tag=longwire", str(repository))
+    assert built.returncode == 0, built.stderr
+    example = "/usr/share/doc/longwire/examples/two-hosts.toml"
+    virtual = podman(new_system, "run", *ALONE, "longwire", "run", "--virtual", example)
+    assert "in virtual time every packet leaves at its time" in virtual.stdout, virtual.stderr
+    # What the file says that test hosts need.
+    rights = ["--cap-add=SYS_ADMIN,NET_ADMIN,NET_RAW", "--device=/dev/net/tun"]
+    behind = ["longwire", "exec", "--delay=20ms", "--", "sh", "-c", "ping -c 1 $LONGWIRE_FAR"]
+    ping = podman(new_system, "run", *ALONE, *rights, *behind)
+    round_trip = re.search(r"time=([0-9.]+) ms", ping.stdout)
+    assert round_trip is not None and float(round_trip[1]) >= 40, ping.stdout + ping.stderr

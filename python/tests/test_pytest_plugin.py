@@ -69,6 +69,11 @@ def test_what_was_not_faithful_does_not_pass(pytester: pytest.Pytester) -> None:
         def test_fails(network):
             {ping}
 
+        @pytest.mark.network("hasty.toml")
+        def test_fails_although_it_asks_late(request):
+            network = request.getfixturevalue("network")
+            {ping}
+
         @pytest.mark.network("hasty.toml", unfaithful="xfail")
         def test_is_expected_to_fail(network):
             {ping}
@@ -88,7 +93,7 @@ def test_what_was_not_faithful_does_not_pass(pytester: pytest.Pytester) -> None:
         """
     )
     run = pytester.runpytest("-rA")
-    run.assert_outcomes(failed=1, xfailed=2, passed=1, skipped=1)
+    run.assert_outcomes(failed=2, xfailed=2, passed=1, skipped=1)
     run.stdout.fnmatch_lines(["*the network was not faithful: *"])
 
 
@@ -127,3 +132,4 @@ def test_mistakes_are_named(pytester: pytest.Pytester) -> None:
     run.stdout.fnmatch_lines(["*choose one of fail, xfail, accept*"])
     run.stdout.fnmatch_lines(['the network can\'t start: *there is no key "dealy"*'])
     run.stdout.no_fnmatch_line("*lab.py:*")
+    run.stdout.no_fnmatch_line("*During handling*")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,8 @@ def test_values_are_written_as_toml() -> None:
         (3, "3"),
         (0.5, "0.5"),
         (Number(0.5), "0.5"),
+        (Fraction(1, 2), "0.5"),
+        (ipaddress.ip_interface("10.0.0.1/24"), '"10.0.0.1/24"'),
         (True, "true"),
         (["a", 1], '["a", 1]'),
         ({"kind": "red", "max-p": "5 %", "none": None}, '{ kind = "red", max-p = "5 %" }'),

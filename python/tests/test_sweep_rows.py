@@ -66,21 +66,21 @@ def test_the_file_is_that_of_the_command(tmp_path: Path) -> None:
     lines = ['scenario = "net.toml"', "seeds = 2", 'for = "1 s"', "[axes]", '"wan.rate" = ["1mbit", "fast"]']
     (tmp_path / "sweep.toml").write_text("\n".join(lines))
 
-    def command(*options: str) -> bytes:
+    def command(status: int, *options: str) -> bytes:
         words = [program(), "sweep", "run", "sweep.toml", "--quiet", *options, "--output", "rows.jsonl"]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
         return (tmp_path / "rows.jsonl").read_bytes()
 
     def python(output: Path) -> List[Row]:
         axes = {"wan.rate": ["1mbit", "fast"]}
         return sweep(tmp_path / "net.toml", axes, seeds=2, time="1 s", output=output)
 
-    command("--task", "0-1")
+    command(0, "--task", "0-1")
     rows = python(tmp_path / "rows.jsonl")
     assert [row["status"] for row in rows] == ["ok", "ok", "failed", "failed"]
     python(tmp_path / "own.jsonl")
-    assert command() == (tmp_path / "own.jsonl").read_bytes()
+    assert command(1) == (tmp_path / "own.jsonl").read_bytes()
 
 
 def test_gaps_are_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

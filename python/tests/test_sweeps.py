@@ -35,8 +35,14 @@ def test_files_and_columns(tmp_path: Path) -> None:
 
 def test_axes_are_anything_with_values() -> None:
     axes = {"load.packets": range(2, 5), "wan.rate": iter(["1mbit"])}
-    rows = sweep(net(), axes, fixed={"load.interval": "1 ms"}, columns=["source.load.sent"])
-    assert [row["source.load.sent"] for row in rows] == [2, 3, 4]
+    options = {"fixed": {"load.interval": "1 ms"}, "columns": ["source.load.sent"]}
+    rows = sweep(net(), axes, seeds=range(7, 9), **options)
+    assert [(row["source.load.sent"], row["seed"]) for row in rows] == [
+        (sent, seed) for sent in (2, 3, 4) for seed in (7, 8)
+    ]
+    numpy = pytest.importorskip("numpy", reason="numpy is not installed")
+    axes = {"load.packets": numpy.arange(2, 5), "wan.rate": ["1mbit"]}
+    assert sweep(net(), axes, seeds=numpy.arange(7, 9), **options) == rows
 
 
 def test_failures_are_rows_and_mistakes_raise() -> None:
@@ -70,6 +76,10 @@ def test_mistakes_are_found_before_anything_runs() -> None:
     with pytest.raises(LongwireError, match='a link has no "dealy"') as raised:
         sweep(net(), {"wan.dealy": ["1 ms"]}, time="1 s", executor=Unused())
     assert raised.value.suggestion == "delay"
+    with pytest.raises(LongwireError, match="axes, wan.rate: an integer is no list"):
+        sweep(net(), {"wan.rate": 5}, executor=Unused())
+    with pytest.raises(LongwireError, match="^the scenario of the sweep: .*no-such.toml: No such file"):
+        sweep("no-such.toml", AXES, executor=Unused())
     with pytest.raises(ValueError, match="chunk"):
         sweep(net(), AXES, time="1 s", executor=Unused(), chunk=0)
 

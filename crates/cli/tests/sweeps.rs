@@ -90,6 +90,19 @@ fn a_plan_lists_the_tasks() {
     assert_eq!(report["rows"][3]["settings"], json!({ "up.rate": "1mbit", "up.forward.loss": "10 %" }));
 }
 
+/// More than are printed at once.
+#[test]
+fn a_long_plan_has_its_columns_below_each_other() {
+    let sweep = "scenario = \"net.toml\"\nseeds = 20001\n[axes]\nup.rate = [\"1mbit\"]\n";
+    let (_folder, file) = folder("sweep-long-plan", sweep);
+    let text = well(&["sweep", "plan", &file]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (20_002, "task   up.rate  seed"));
+    let wrong =
+        lines[1..].iter().zip(0..).find(|(line, task)| **line != format!("{task:<5}    1mbit  {}", task + 1));
+    assert_eq!(wrong, None);
+}
+
 #[test]
 fn the_same_tasks_give_the_same_bytes() {
     let (folder, file) = folder("sweep-bytes", SWEEP);
@@ -217,6 +230,37 @@ fn a_task_that_fails_has_a_row_and_the_others_go_on() {
     let output = longwire(&["sweep", "run", &file, "--output", &folder.text("again.jsonl"), "--json"]);
     let report = json(&output, 1);
     assert_eq!((&report["failed"], &report["rows"][0]["task"]), (&json!(1), &json!(1)));
+    // Its row stays, and with it the failure.
+    let continued =
+        |options: &[&str]| longwire(&[&["sweep", "run", &file, "--output", &rows_file], options].concat());
+    let told = stdout(&continued(&[]));
+    assert!(told.contains("0 tasks run, 0 failed, 3 had been run before, 1 of these failed"), "{told}");
+    let report = json(&continued(&["--json"]), 1);
+    assert_eq!((&report["failed_before"], &report["pass"]), (&json!(1), &json!(false)));
+    json(&continued(&["--json", "--task", "0,2"]), 0);
+}
+
+/// Rows of other contents of a file that the scenario, or one of its profiles, names are not continued.
+#[test]
+fn a_changed_trace_is_another_sweep() {
+    let (folder, file) = folder("sweep-trace", "scenario = \"net.toml\"\n");
+    let by_link = SCENARIO.replace("\"2 Mbit/s\"", "{ kind = \"trace\", file = \"rates\" }");
+    let by_profile = SCENARIO.replace("rate = \"2 Mbit/s\"", "profile = \"own.toml\"");
+    folder.write(
+        "own.toml",
+        "summary = \"own\"\nsource = \"none\"\nrate = { kind = \"trace\", file = 'rates' }\n",
+    );
+    for (number, scenario) in [by_link, by_profile].iter().enumerate() {
+        folder.write("net.toml", scenario);
+        folder.write("rates", "0 s 1 Mbit/s\n");
+        let rows = folder.text(&format!("rows-{number}.jsonl"));
+        well(&["sweep", "run", &file, "--output", &rows]);
+        folder.write("rates", "0 s 2 Mbit/s\n");
+        let output = longwire(&["sweep", "run", &file, "--output", &rows]);
+        assert!(stderr(&output).contains("this row belongs to another sweep"), "{}", stderr(&output));
+        folder.write("rates", "0 s 1 Mbit/s\n");
+        assert!(well(&["sweep", "run", &file, "--output", &rows]).contains("1 had been run before"));
+    }
 }
 
 #[test]

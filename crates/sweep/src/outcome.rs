@@ -8,11 +8,19 @@ use longwire_report::{Report, Row};
 /// Most failed tasks that the text names.
 const MOST_NAMED: usize = 10;
 
+/// Tasks that a file had rows of before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DoneBefore {
+    /// All of them.
+    pub tasks: usize,
+    /// Those that failed.
+    pub failed: usize,
+}
+
 /// The numbers of the tasks that have been run.
 #[derive(Debug)]
 pub struct TaskOutcomes {
-    /// Tasks that the file had rows of before.
-    before: usize,
+    before: DoneBefore,
     well: usize,
     failed: Vec<(u64, String)>,
     /// Patterns of columns that no row has fitted.
@@ -20,8 +28,8 @@ pub struct TaskOutcomes {
 }
 
 impl TaskOutcomes {
-    /// No task of `sweep` has been run yet; the file has rows of `before` others.
-    pub fn after(before: usize, sweep: &Sweep) -> Self {
+    /// No task of `sweep` has been run yet but those of `before`.
+    pub fn after(before: DoneBefore, sweep: &Sweep) -> Self {
         Self { before, well: 0, failed: Vec::new(), unfitted: sweep.columns().to_vec() }
     }
 
@@ -51,16 +59,23 @@ impl TaskOutcomes {
         self.failed.len()
     }
 
+    /// Whether no task failed, now or before.
+    pub const fn pass(&self) -> bool {
+        self.failed.is_empty() && self.before.failed == 0
+    }
+
     /// The report on tasks of `sweep`, whose rows are in the file `output`; a row for each that failed.
     pub fn report(&self, sweep: &Sweep, output: &str) -> Report {
         let mut report = Report::new("sweep run")
             .with("scenario", sweep.plan().file.as_str())
             .with("sweep", sweep.fingerprint())
             .with("output", output)
-            .with("tasks", self.before + self.ran())
-            .with("done_before", self.before)
+            .with("tasks", self.before.tasks + self.ran())
+            .with("done_before", self.before.tasks)
+            .with("failed_before", self.before.failed)
             .with("ran", self.ran())
             .with("failed", self.failed());
+        report.pass = self.pass();
         report.extend(self.failed.iter().map(|(task, why)| {
             Row::new(format!("task {task}"), "").extra("task", *task).judged(false).note(why.as_str())
         }));
@@ -69,8 +84,13 @@ impl TaskOutcomes {
 
     /// The outcomes as lines of text, for people.
     pub fn lines(&self, output: &str) -> Vec<String> {
-        let known =
-            if self.before > 0 { format!(", {} had been run before", self.before) } else { String::new() };
+        let known = match self.before {
+            DoneBefore { tasks: 0, .. } => String::new(),
+            DoneBefore { tasks, failed: 0 } => format!(", {tasks} had been run before"),
+            DoneBefore { tasks, failed } => {
+                format!(", {tasks} had been run before, {failed} of these failed")
+            }
+        };
         let (ran, failed) = (self.ran(), self.failed());
         let tasks = if ran == 1 { "task" } else { "tasks" };
         let mut lines = vec![format!("{output}: {ran} {tasks} run, {failed} failed{known}")];

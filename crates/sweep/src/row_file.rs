@@ -7,13 +7,21 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 
+/// What a file has of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    Results,
+    Failure,
+}
+
 /// A file with the rows of one sweep. It is locked while this exists.
 #[derive(Debug)]
 pub struct RowFile {
     path: PathBuf,
     file: File,
-    /// By task: whether the file has its row.
-    done: Vec<bool>,
+    /// By task.
+    rows: Vec<Kept>,
     repaired: bool,
 }
 
@@ -38,14 +46,14 @@ impl RowFile {
             ),
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("locking {name}")),
         }
-        let mut done = vec![false; usize::try_from(sweep.count())?];
-        let kept = read_done(&file, path, sweep, &mut done)?;
+        let mut rows = vec![Kept::Nothing; usize::try_from(sweep.count())?];
+        let kept = read_rows(&file, path, sweep, &mut rows)?;
         let length = file.metadata().with_context(|| format!("reading {name}"))?.len();
         let repaired = kept < length;
         if repaired {
             file.set_len(kept).with_context(|| format!("repairing {name}"))?;
         }
-        Ok(Self { path: path.into(), file, done, repaired })
+        Ok(Self { path: path.into(), file, rows, repaired })
     }
 
     /// Whether a torn row was removed.
@@ -55,7 +63,17 @@ impl RowFile {
 
     /// Whether it has the row of a task.
     pub fn has(&self, task: u64) -> bool {
-        usize::try_from(task).is_ok_and(|task| self.done.get(task) == Some(&true))
+        self.kept(task) != Kept::Nothing
+    }
+
+    /// Whether it has the row of a task that failed.
+    pub fn has_failed(&self, task: u64) -> bool {
+        self.kept(task) == Kept::Failure
+    }
+
+    fn kept(&self, task: u64) -> Kept {
+        let place = usize::try_from(task).ok();
+        place.and_then(|place| self.rows.get(place).copied()).unwrap_or(Kept::Nothing)
     }
 
     /// Appends a row.
@@ -68,8 +86,8 @@ impl RowFile {
     }
 }
 
-/// Notes the tasks that a file has, and returns the length of its whole lines.
-fn read_done(file: &File, path: &Path, sweep: &Sweep, done: &mut [bool]) -> anyhow::Result<u64> {
+/// Notes the rows that a file has, and returns the length of its whole lines.
+fn read_rows(file: &File, path: &Path, sweep: &Sweep, rows: &mut [Kept]) -> anyhow::Result<u64> {
     let name = path.display();
     let mut reader = BufReader::new(file);
     reader.rewind().with_context(|| format!("reading {name}"))?;
@@ -87,12 +105,12 @@ fn read_done(file: &File, path: &Path, sweep: &Sweep, done: &mut [bool]) -> anyh
         let of_sweep = line.get(SWEEP).and_then(|known| known.as_str());
         ensure!(
             of_sweep == Some(sweep.fingerprint()),
-            "{name}:{number}: this row belongs to another sweep, or to an earlier version of this one or of \
-             its scenario; name another file with --output, or remove this one"
+            "{name}:{number}: this row belongs to another sweep, or to an earlier version of this one, of \
+             its scenario or of a file that they name; name another file with --output, or remove this one"
         );
         let task = line.task().and_then(|task| usize::try_from(task).ok());
-        let place = task.and_then(|task| done.get_mut(task));
+        let place = task.and_then(|task| rows.get_mut(task));
         let none = || format!("{name}:{number}: the sweep has no such task; remove the line");
-        *place.with_context(none)? = true;
+        *place.with_context(none)? = if line.failure().is_some() { Kept::Failure } else { Kept::Results };
     }
 }

@@ -4,6 +4,7 @@ use crate::axis::AxisSetting;
 use crate::fault::Fault;
 use crate::file::SweepFile;
 use crate::line::Line;
+use crate::named_files;
 use crate::result;
 use crate::task::Task;
 use anyhow::{Context, anyhow, ensure};
@@ -64,7 +65,8 @@ impl Sweep {
         &self.plan
     }
 
-    /// What distinguishes it from other sweeps: a hash of the scenario, settings, axes, seeds and duration.
+    /// What distinguishes it from other sweeps: a hash of the scenario, the files that it and the settings
+    /// name, settings, axes, seeds and duration.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -82,6 +84,20 @@ impl Sweep {
     /// The names of its axes' settings, in the file's order.
     pub fn axes(&self) -> impl Iterator<Item = &str> {
         self.file.axes.iter().flat_map(|axis| &axis.settings).map(|setting| setting.target.as_str())
+    }
+
+    /// The longest number, value of each axis's settings, and seed, or the column's name if that is longer.
+    pub fn widest_cells(&self) -> Vec<String> {
+        let longest = |name: &str, values: &mut dyn Iterator<Item = String>| {
+            let all = values.chain([name.to_owned()]);
+            all.max_by_key(|text| text.chars().count()).unwrap_or_default()
+        };
+        let seeds = if self.file.seeds.is_empty() { &[self.plan.seed][..] } else { &self.file.seeds };
+        let settings = self.file.axes.iter().flat_map(|axis| &axis.settings);
+        let mut cells = vec![longest("task", &mut [self.count.saturating_sub(1).to_string()].into_iter())];
+        cells.extend(settings.map(|one| longest(&one.target, &mut one.values.iter().cloned())));
+        cells.push(longest("seed", &mut seeds.iter().map(u64::to_string)));
+        cells
     }
 
     /// The task of this number; the seed changes fastest, then the last axis.
@@ -185,8 +201,10 @@ fn fingerprint(file: &SweepFile, plan: &Plan) -> String {
     let axes: Vec<Vec<_>> = each.collect();
     let time = file.time.map(|time| time.0);
     let all = (env!("CARGO_PKG_VERSION"), &*plan.text, time, &file.seeds, &file.columns, fixed, axes);
-    let hash = Sha256::digest(format!("{all:?}"));
-    let text: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut hash = Sha256::new_with_prefix(format!("{all:?}"));
+    let values = file.settings().flat_map(|setting| &setting.values).map(String::as_str);
+    named_files::add_contents(&mut hash, plan.folder(), named_files::quoted(&plan.text).chain(values));
+    let text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     text[..FINGERPRINT].into()
 }
 

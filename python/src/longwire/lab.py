@@ -33,11 +33,11 @@ Command = Union[str, Sequence[Any]]
 class Host:
     """A test host of a lab: a network namespace with the interface eth0."""
 
-    def __init__(self, lab: "Lab", name: str, addresses: Sequence[str]) -> None:
+    def __init__(self, lab: "Lab", name: str, addresses: Sequence[Value]) -> None:
         self.lab = lab
         self.name = name
         #: Its addresses, without prefix lengths.
-        self.addresses = [address.partition("/")[0] for address in addresses]
+        self.addresses = [text(address).partition("/")[0] for address in addresses]
 
     @property
     def address(self) -> str:
@@ -173,11 +173,11 @@ class Lab:
 
     # Its objects.
 
-    def host(self, name: str, address: Union[None, str, Sequence[str]] = None, **keys: Value) -> Host:
+    def host(self, name: str, address: Value = None, **keys: Value) -> Host:
         """Adds a test host: see `Sections.host`."""
         self._sections.host(name, address, **keys)
         given = self._sections.last["address"]
-        host = Host(self, name, [given] if isinstance(given, str) else list(given))
+        host = Host(self, name, given if isinstance(given, (list, tuple)) else [given])
         self._hosts[name] = host
         return host
 
@@ -248,7 +248,7 @@ class Lab:
         if self.report is not None:
             raise LongwireError(f"lab {self.name} has ended", fix="make another one")
         given = None if self._file is not None else self._scenario.toml()
-        arguments = [program(), "run", self._file or "-", "--name", self.name, "--quiet", "--json"]
+        arguments = [program(), "run", self._file or "-", f"--name={self.name}", "--quiet", "--json"]
         # Errors of the start are kept for the reason. The run ends when nobody reads its output any more.
         self._messages = tempfile.TemporaryFile()
         self._process = subprocess.Popen(

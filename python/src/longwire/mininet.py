@@ -103,7 +103,8 @@ def _time(value: Any) -> str:
     if value is None:
         return "0 ms"
     text = str(value)
-    return f"{text} us" if text.replace(".", "", 1).isdigit() else text
+    # tc also knows sec and secs, msec, usecs.
+    return f"{text} us" if text.replace(".", "", 1).isdigit() else re.sub(r"secs?$", "s", text)
 
 
 class LongwireIntf(Intf):  # type: ignore[misc]

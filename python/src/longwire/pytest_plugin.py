@@ -73,7 +73,7 @@ class Wanted:
 @pytest.fixture
 def network(request: Any) -> Iterator[Lab]:
     """A running lab: the scenario of the marker `network`, else the hosts client and server with a link
-    called "link".
+    called "link". It ends with the test's body, before other fixtures are torn down.
 
     `network["client"]` is a host, `network.instance.link("link")` the link; its direction forward leads to
     the client.
@@ -84,15 +84,17 @@ def network(request: Any) -> Iterator[Lab]:
             lab.start()
         except LongwireError as error:
             # Where it came from in this package does not matter.
-            pytest.fail(f"the network can't start: {error}", pytrace=False)
+            raise pytest.fail.Exception(f"the network can't start: {error}", pytrace=False) from None
+        # A fixture that a test asks for while it runs is not among its `funcargs`.
+        request.node.longwire_network = lab
         yield lab
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Generator[None, Any, None]:
     outcome = yield
-    lab = getattr(item, "funcargs", {}).get("network")
-    if call.when != "call" or not isinstance(lab, Lab):
+    lab: Optional[Lab] = getattr(item, "longwire_network", None)
+    if call.when != "call" or lab is None:
         return
     report = outcome.get_result()
     if report.skipped:

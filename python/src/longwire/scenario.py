@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import numbers
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -31,10 +32,10 @@ def toml(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     # Numbers of other kinds, such as those of numpy, have other representations.
-    if isinstance(value, int):
-        return int.__repr__(value)
-    if isinstance(value, float):
-        return float.__repr__(value)
+    if isinstance(value, numbers.Integral):
+        return repr(int(value))
+    if isinstance(value, numbers.Real):
+        return repr(float(value))
     if isinstance(value, Mapping):
         pairs = (f"{_toml_key(key)} = {toml(one)}" for key, one in value.items() if one is not None)
         return "{ " + ", ".join(pairs) + " }"
@@ -52,7 +53,7 @@ def text(value: Value) -> str:
     if isinstance(value, timedelta):
         # Exact: a timedelta is a whole number of microseconds.
         return f"{value // timedelta(microseconds=1)} us"
-    if isinstance(value, (bool, int, float, Mapping, list, tuple)):
+    if isinstance(value, (numbers.Real, Mapping, list, tuple)):
         return toml(value)
     if isinstance(value, Path):
         return str(value)
@@ -73,10 +74,9 @@ def _toml_key(key: str) -> str:
 
 def overrides(seed: Optional[int], settings: Optional[Mapping[str, Value]]) -> List[str]:
     """The options of `longwire run` for another seed and other settings than the scenario's."""
-    # As one word, since a negative number would be an option of its own.
+    # Each as one word, since a negative number would be an option of its own.
     options = [] if seed is None else [f"--seed={seed}"]
-    for setting, value in (settings or {}).items():
-        options += ["--set", f"{setting}={text(value)}"]
+    options += (f"--set={setting}={text(value)}" for setting, value in (settings or {}).items())
     return options
 
 
@@ -98,11 +98,12 @@ class Sections:
         """Adds the section `[[word]]` with these keys, as on the page *Scenario files* of the book."""
         raise NotImplementedError
 
-    def host(self, name: str, address: Union[None, str, Sequence[str]] = None, **keys: Value) -> str:
+    def host(self, name: str, address: Value = None, **keys: Value) -> str:
         """Adds a test host, and returns its name.
 
-        Without an address, hosts get 10.0.0.1/24 and fd00::1/64, 10.0.0.2/24 and fd00::2/64, and so on, in
-        the order in which they are added.
+        An address is a text or an `ipaddress.ip_interface`; several are a list. Without one, hosts get
+        10.0.0.1/24 and fd00::1/64, 10.0.0.2/24 and fd00::2/64, and so on, in the order in which they are
+        added.
         """
         self._hosts += 1
         if address is None:

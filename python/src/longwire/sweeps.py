@@ -50,7 +50,7 @@ def sweep(
     *,
     zipped: Iterable[Mapping[str, Values]] = (),
     fixed: Optional[Mapping[str, Value]] = None,
-    seeds: Union[None, int, Sequence[int]] = None,
+    seeds: Union[None, int, Iterable[int]] = None,
     time: Value = None,
     columns: Optional[Sequence[str]] = None,
     executor: Optional[Executor] = None,
@@ -90,7 +90,8 @@ def sweep(
         raise ValueError("chunk is the number of tasks that a worker runs at a time: 1 or more")
     built = scenario.toml() if isinstance(scenario, Scenario) else None
     name = _BUILT if isinstance(scenario, Scenario) else os.path.abspath(os.fspath(scenario))
-    keys: Dict[str, Value] = {"scenario": name, "seeds": seeds, "columns": columns}
+    listed = list(seeds) if isinstance(seeds, Iterable) else seeds
+    keys: Dict[str, Value] = {"scenario": name, "seeds": listed, "columns": columns}
     keys["for"] = None if time is None else text(time)
     lines = [f"{key} = {toml(value)}" for key, value in keys.items() if value is not None]
     lines += _table("[set]", {key: text(value) for key, value in (fixed or {}).items()})
@@ -117,9 +118,14 @@ _RANGES = 1000
 
 
 def _listed(axes: Mapping[str, Values]) -> Dict[str, Value]:
-    """Axes with lists in the place of other sequences, such as arrays. A range is left as it is."""
-    plain = (str, Mapping)
-    return {name: one if isinstance(one, plain) else list(one) for name, one in axes.items()}
+    """Axes with lists in the place of other sequences, such as arrays. What is a range, or no list, is left
+    as it is."""
+
+    def listed(one: Values) -> Value:
+        is_list = isinstance(one, Iterable) and not isinstance(one, (str, Mapping))
+        return list(one) if is_list else one
+
+    return {name: listed(one) for name, one in axes.items()}
 
 
 def _table(header: str, settings: Mapping[str, Any]) -> List[str]:
@@ -214,6 +220,7 @@ def _command(files: _Files, arguments: Sequence[str]) -> Iterator[List[str]]:
             yield [program(), "sweep", *words]
         except LongwireError as error:
             for one in (error, *error.more):
+                one.message = one.message.replace(f"{file}: ", "")
                 if one.file is not None and Path(one.file).parent == Path(folder):
                     one.file = BUILT
             raise

@@ -6,6 +6,9 @@ use longwire_report::shown::columns;
 use longwire_sweep::{Sweep, Task};
 use std::path::PathBuf;
 
+/// Tasks that are printed at once: there may be ten million.
+const BATCH: usize = 10_000;
+
 /// List the tasks of a sweep, and check it
 ///
 /// Nothing is run. The first task's settings are checked; a task whose values make no valid scenario fails
@@ -35,7 +38,7 @@ impl Args {
             outcome::print(&sweep.count().to_string())?;
             return Ok(Outcome::Well);
         }
-        let tasks = (0..sweep.count()).map(|number| sweep.task(number));
+        let mut tasks = (0..sweep.count()).map(|number| sweep.task(number));
         if self.json.on {
             let mut report = Report::new("sweep plan")
                 .with("scenario", sweep.plan().file.as_str())
@@ -46,9 +49,16 @@ impl Args {
             return outcome::print_report(&report, true);
         }
         let head = ["task"].into_iter().chain(sweep.axes()).chain(["seed"]);
-        let head: Vec<String> = head.map(String::from).collect();
-        let lines: Vec<_> = std::iter::once(head).chain(tasks.map(Task::cells)).collect();
-        outcome::print(&columns(&lines).join("\n"))?;
+        let widest = sweep.widest_cells();
+        let mut lines = vec![head.map(String::from).collect::<Vec<_>>()];
+        while !lines.is_empty() {
+            // Columns are as wide in each batch.
+            lines.push(widest.clone());
+            let mut shown = columns(&lines);
+            shown.pop();
+            outcome::print(&shown.join("\n"))?;
+            lines = tasks.by_ref().take(BATCH).map(Task::cells).collect();
+        }
         Ok(Outcome::Well)
     }
 }

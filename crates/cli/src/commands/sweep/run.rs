@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::{Outcome, outcome};
 use anyhow::anyhow;
-use longwire_sweep::{Line, RowFile, Selection, Sweep, TaskOutcomes, run_in_order};
+use longwire_sweep::{DoneBefore, Line, RowFile, Selection, Sweep, TaskOutcomes, run_in_order};
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 ///
 /// Rows are lines of JSON in the order of the tasks, on standard output or in a file. A file that has rows of
 /// the sweep already is continued: only missing tasks run. A task that fails has a row that says why, and the
-/// others go on; then the exit status is 1.
+/// others go on. The exit status is 1 if a task failed, now or before.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -64,14 +64,16 @@ impl Args {
             None => (0..sweep.count()).collect(),
         };
         let mut file = self.output.as_deref().map(|path| RowFile::open(path, &sweep)).transpose()?;
-        let wanted = tasks.len();
+        let mut before = DoneBefore::default();
         if let Some(file) = &file {
             if file.was_repaired() {
                 outcome::note("note: the last row was incomplete and is removed; its task runs again");
             }
+            before.tasks = tasks.iter().filter(|task| file.has(**task)).count();
+            before.failed = tasks.iter().filter(|task| file.has_failed(**task)).count();
             tasks.retain(|task| !file.has(*task));
         }
-        let mut outcomes = TaskOutcomes::after(wanted - tasks.len(), &sweep);
+        let mut outcomes = TaskOutcomes::after(before, &sweep);
         self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
             None => outcome::print_with(|out| out.write_all(line.to_json().as_bytes())),
@@ -85,7 +87,7 @@ impl Args {
             }
             outcome::print(&outcomes.lines(&output).join("\n"))?;
         }
-        Ok(Outcome::of(outcomes.failed() == 0))
+        Ok(Outcome::of(outcomes.pass()))
     }
 
     /// Runs tasks, gives their rows to `take` in order, and counts them.
