@@ -6,6 +6,7 @@ use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
 use longwire_control::Client;
 use longwire_lab::Lab;
+use longwire_port::interface::clear_leftovers;
 use longwire_report::{Report, Row};
 use longwire_run::report_text;
 use longwire_run::test_hosts::{log_of, remove_log};
@@ -50,6 +51,7 @@ impl Args {
         }
         // Listing the sockets removes those of killed runs. A directory that can't be used has none of ours.
         let _ = longwire_control::list(&longwire_control::directory());
+        clear_leftovers();
         // Runs and commands behind a link have labs, too, which must be ended by their own processes.
         let kept =
             |lab: &LabEntry| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
