@@ -322,7 +322,7 @@ fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
             format!("{} bit/s", 300_000 + dice.below(most))
         }
         ParamKind::Time { min, max } => {
-            format!("{} ns", min.0.max(1) + dice.below((max.0 - min.0).min(20_000_000)))
+            format!("{} ns", (1 + dice.below(max.0.min(20_000_000))).max(min.0))
         }
         ParamKind::Probability => format!("{} %", dice.below(30)),
         ParamKind::Integer { min, max } => (min + dice.below((max - min).min(20) + 1)).to_string(),
