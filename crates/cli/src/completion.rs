@@ -3,11 +3,16 @@
 //! The shell asks this program, so that names are current. An argument is completed by its name on the
 //! command line: new commands that use the same names need no code here.
 
-use clap::{Arg, Command};
-use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap::{Arg, Command, ValueHint};
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
 use longwire_control::{Client, Kind, ObjectQuery, directory};
+use longwire_import::Format;
+use longwire_program::ShippedForwarder;
 use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
+use std::ffi::OsStr;
 use std::time::Duration;
 
 /// The environment variable of a shell's request.
@@ -20,11 +25,27 @@ const MOST: usize = 1000;
 /// Adds completion to the arguments of a command.
 pub fn completing(command: Command) -> Command {
     let name = command.get_name().to_owned();
-    let within = |arg: Arg| {
-        let Some(values) = values_of(&name, arg.get_id().as_str()) else { return arg };
-        arg.add(ArgValueCandidates::new(move || values().into_iter().map(CompletionCandidate::new).collect()))
+    let within = |arg: Arg| match (values_of(&name, arg.get_id().as_str()), names_a_file(&arg)) {
+        (Some(values), true) => arg.add(ArgValueCompleter::new(move |given: &OsStr| {
+            let begun = |value: &String| given.to_str().is_some_and(|given| value.starts_with(given));
+            let values = values().into_iter().filter(begun).map(CompletionCandidate::new);
+            values.chain(PathCompleter::any().complete(given)).collect()
+        })),
+        (Some(values), false) => {
+            let all = move || values().into_iter().map(CompletionCandidate::new).collect();
+            arg.add(ArgValueCandidates::new(all))
+        }
+        (None, true) => arg.value_hint(ValueHint::AnyPath),
+        (None, false) => arg,
     };
     command.mut_args(within).mut_subcommands(completing)
+}
+
+/// Whether an argument's value may be a file.
+fn names_a_file(arg: &Arg) -> bool {
+    let mut names = arg.get_value_names().into_iter().flatten();
+    names.any(|name| name.starts_with("FILE") || name.ends_with("]FILE"))
+        || ["program", "profile"].contains(&arg.get_id().as_str())
 }
 
 /// The possible values of a command's argument.
@@ -38,6 +59,8 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
         ("weigh", "flow") => flows,
         ("show", "name") | (_, "profile") => profiles,
         ("blocks", "key") => keys,
+        (_, "program") => programs,
+        ("import", "format") => || Format::NAMES.map(str::to_owned).into(),
         (_, "lab") | ("down", "names" | "name") => labs,
         ("exec", "host") => hosts,
         ("attach", "netns") => namespaces,
@@ -106,6 +129,11 @@ fn profiles() -> Vec<String> {
     SHIPPED.iter().map(|shipped| shipped.name.to_owned()).collect()
 }
 
+/// The programs that are built in.
+fn programs() -> Vec<String> {
+    ShippedForwarder::ALL.iter().map(|shipped| shipped.name.to_owned()).collect()
+}
+
 fn keys() -> Vec<String> {
     let mut keys: Vec<String> =
         longwire_link::registry().into_iter().map(|spec| spec.key.to_owned()).collect();
@@ -146,12 +174,16 @@ mod tests {
         assert_eq!(offered("longwire blocks del"), ["delay"]);
         assert!(offered("longwire ct").contains(&"ctl".into()));
         assert!(offered("longwire ctl add link b del").contains(&"delay=".into()));
+        assert_eq!(offered("longwire forwarder cost nat"), ["nat44"]);
+        assert_eq!(offered("longwire import cont"), ["containerlab"]);
     }
 
     #[test]
     fn files_are_offered() {
-        assert_eq!(offered("longwire run Carg"), ["Cargo.toml"]);
-        assert_eq!(offered("longwire ctl apply Carg"), ["Cargo.toml"]);
-        assert_eq!(offered("longwire exec --record Carg"), ["Cargo.toml"]);
+        for line in ["run", "ctl apply", "exec --record", "exec --trace", "exec --profile", "serve"] {
+            assert_eq!(offered(&format!("longwire {line} Carg")), ["Cargo.toml"], "{line}");
+        }
+        assert_eq!(offered("longwire import netem Carg"), ["Cargo.toml"]);
+        assert_eq!(offered("longwire forwarder install r Carg"), ["Cargo.toml"]);
     }
 }

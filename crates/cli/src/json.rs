@@ -93,10 +93,14 @@ fn of_scenario(error: &ScenarioError) -> Option<Fields> {
     let (first, more) = error.findings.split_first()?;
     let mut fields = of_finding(first);
     if !more.is_empty() {
-        let more: Vec<Value> = more.iter().map(|finding| of_finding(finding).finish()).collect();
-        fields.0.insert("more".into(), more.into());
+        fields.0.insert("more".into(), of_findings(more));
     }
     Some(fields)
+}
+
+/// Mistakes or warnings as objects.
+pub fn of_findings(findings: &[Finding]) -> Value {
+    findings.iter().map(|finding| of_finding(finding).finish()).collect()
 }
 
 fn of_finding(finding: &Finding) -> Fields {
@@ -109,9 +113,21 @@ fn of_finding(finding: &Finding) -> Fields {
 }
 
 fn of_problem(problem: &Problem) -> Fields {
-    Fields::new(&problem.detail)
+    let fields = Fields::new(&problem.detail)
         .with("field", problem.key.as_deref().unwrap_or_default())
-        .with("suggestion", problem.suggestion.as_deref().unwrap_or_default())
+        .with("suggestion", problem.suggestion.as_deref().unwrap_or_default());
+    // Text that came from no file is called by its key.
+    match place(&problem.detail).filter(|(file, ..)| Some(*file) != problem.key.as_deref()) {
+        Some((file, line, column)) => fields.with("file", file).at("line", line).at("column", column),
+        None => fields,
+    }
+}
+
+/// The place with which mistakes in a text begin: `more.toml:3:8: link "c", to: …`.
+fn place(mistakes: &str) -> Option<(&str, usize, usize)> {
+    let mut parts = mistakes.split_once(": ")?.0.rsplitn(3, ':');
+    let (column, line) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((parts.next()?, line, column))
 }
 
 /// The fields of an error.
@@ -197,6 +213,24 @@ mod tests {
         assert_eq!((&told["suggestion"], told.get("line")), (&json!("queue"), None));
         let told = of_error(&Err::<(), _>(anyhow!("gone")).context("reading").unwrap_err());
         assert_eq!(told, json!({ "error": "reading: gone" }));
+    }
+
+    #[test]
+    fn a_refusal_of_a_file_has_the_place() {
+        let told = |detail: &str| {
+            let problem =
+                json!({ "type": "about:blank", "title": "", "status": 422, "detail": detail, "key": "add" });
+            let problem: Box<Problem> = serde_json::from_value(problem).unwrap();
+            of_error(&ClientError::Refused(problem).into())
+        };
+        let placed = told("more.toml:3:8: host \"c\", address: 10.0.0.1/32 overlaps\n 3 | x");
+        assert_eq!(
+            (&placed["file"], &placed["line"], &placed["column"]),
+            (&json!("more.toml"), &json!(3), &json!(8)),
+            "{placed:#}"
+        );
+        assert_eq!(told("add:3:8: host \"c\", address: it overlaps").get("line"), None);
+        assert_eq!(told("rate: it has no unit").get("line"), None);
     }
 
     #[test]

@@ -73,7 +73,11 @@ fn fault_and_fix(error: &clap::Error) -> Option<(String, String)> {
         Some(ContextValue::String(value)) => value,
         _ => return None,
     };
-    let fix = if let Some(number) = source.downcast_ref::<ParseIntError>() {
+    let is_option =
+        value.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_alphabetic()));
+    let fix = if is_option {
+        format!("the next word, {value}, is an option; write a value before it")
+    } else if let Some(number) = source.downcast_ref::<ParseIntError>() {
         match number.kind() {
             IntErrorKind::Zero => "write a whole number from 1".into(),
             IntErrorKind::PosOverflow => "this number is too large".into(),

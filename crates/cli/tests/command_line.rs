@@ -138,6 +138,11 @@ fn errors_of_values_say_what_to_write() {
             "error: invalid value '-5ms' for '--delay <TIME>': \"-5ms\" does not begin with a number; write \
              \"25 ms\"",
         ),
+        (
+            &["exec", "--delay", "--loss", "1%", "--", "true"],
+            "error: invalid value '--loss' for '--delay <TIME>': the next word, --loss, is an option; write \
+             a value before it",
+        ),
     ] {
         assert_eq!(text(args), wanted);
     }
@@ -361,6 +366,11 @@ fn a_scenario_is_checked() {
     let fits = repository("scenarios/two-hosts.toml");
     let report = json(&longwire(&["check", fits.to_str().unwrap(), "--json"]), 0);
     assert_eq!((&report["pricing"]["links"], &report["hosts"]), (&2.into(), &2.into()));
+    assert_eq!(report["warnings"], serde_json::json!([]));
+    let alone = folder.write("alone.toml", "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n");
+    let report = json(&longwire(&["check", &alone, "--json"]), 0);
+    let warned = &report["warnings"][0];
+    assert_eq!((&warned["field"], &warned["line"]), (&"port \"a\"".into(), &2.into()), "{report:#}");
     let text = std::fs::read_to_string(&fits).unwrap();
     let tight =
         folder.write("tight.toml", format!("{text}\n[engine]\npool = \"1 MiB\"\n").replace("20 ms", "10 s"));

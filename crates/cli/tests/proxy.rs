@@ -102,8 +102,8 @@ fn connections_cross(stack: &str) {
         }
     });
     drop(service);
-    let refused = TcpStream::connect(proxy.at).unwrap().read(&mut [0]).unwrap_or(0);
-    assert_eq!(refused, 0, "nobody is behind it any more");
+    let refused = TcpStream::connect(proxy.at).unwrap().read(&mut [0]).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionReset, "nobody is behind it any more");
     let at = proxy.at;
     let Ended { code, output, said } = proxy.running.end();
     assert_eq!(code, Some(0), "{said}");

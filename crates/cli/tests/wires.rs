@@ -3,10 +3,13 @@
 
 mod support;
 
+use longwire_port::Interface;
 use longwire_port::raw::RawSocket;
+use longwire_rundir::lock_directory;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::lab::can_make_labs;
@@ -197,6 +200,37 @@ fn a_wire_on_af_xdp_carries_what_bridges_keep() {
     let test = "a_wire_on_af_xdp_carries_what_bridges_keep";
     let Some(net) = Net::new(test, "xdp", FarEnds::Beside) else { return };
     wire_carries(&net, "af_xdp");
+}
+
+/// The next start, or whoever looks after labs, restores what a killed run has changed.
+#[test]
+fn interfaces_of_a_killed_run_are_as_they_were() {
+    let test = "interfaces_of_a_killed_run_are_as_they_were";
+    let Some(net) = Net::new(test, "kill", FarEnds::Beside) else { return };
+    let features = |name: &str| Interface::open(name).unwrap().features().unwrap();
+    let offloads = || net.run("core", || ["east", "far-east"].map(features));
+    let core = net.run("core", || std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino());
+    let is_claimed = || {
+        let mut files = std::fs::read_dir(lock_directory().unwrap()).unwrap().map_while(Result::ok);
+        let claim = format!("interface-{core}-");
+        files.any(|file| file.file_name().to_string_lossy().starts_with(&claim))
+    };
+    let before = offloads();
+    let folder = Folder::new("wire");
+    let file = folder.write("s.toml", scenario(&net.named("core"), "af_xdp", "wire = true"));
+    let mut run = Running::start(&file, net.name.clone());
+    assert!(offloads() != before && is_claimed());
+    run.child.kill().unwrap();
+    drop(run);
+    // Its own directory of sockets, so that no lab of another test is taken down.
+    let mut down = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    down.args(["lab", "down", "--all"]).env("LONGWIRE_RUN_DIR", folder.path("run"));
+    assert!(down.status().unwrap().success());
+    // The start of another test may have been first, and not be ready.
+    let end = Instant::now() + PATIENCE;
+    while offloads() != before || is_claimed() {
+        assert!(Instant::now() < end, "{:?}, {before:?}, claimed: {}", offloads(), is_claimed());
+    }
 }
 
 #[test]

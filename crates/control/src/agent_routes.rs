@@ -9,10 +9,9 @@ use crate::agent::{Agent, AgentError, AgentState, PartRequest, PartState, of_par
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, blocking};
-use crate::routes::{endpoints, nothing_there, within_time};
+use crate::routes::{endpoints, nothing_there};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use hyper::service::Service;
@@ -58,7 +57,6 @@ pub(crate) fn router(agent: Arc<dyn Agent>) -> Router {
     let (own, document) = own.split_for_parts();
     let document = Arc::new(serde_json::to_value(document).unwrap_or_default());
     own.layer(DefaultBodyLimit::max(MAX_PART))
-        .layer(from_fn(within_time))
         .fallback(ask_part)
         .method_not_allowed_fallback(not_allowed)
         .with_state(Serving { agent, endpoints: endpoints(), document })

@@ -27,6 +27,8 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Time limit for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
+/// Time limit for an answer about a whole scenario: reading a large one anew takes long.
+const SCENARIO_TIME: Duration = Duration::from_secs(300);
 /// Longest answer, in bytes: the statistics of a million links are smaller.
 const MAX_ANSWER: usize = 1 << 30;
 
@@ -266,7 +268,7 @@ impl Client {
     /// If the instance refuses, or does not answer.
     pub fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, ClientError> {
         let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
-        self.ask(Method::PATCH, "/v1/scenario", Some(body))
+        self.ask_within(SCENARIO_TIME, Method::PATCH, "/v1/scenario", Some(body))
     }
 
     /// A router's routes, or the first of them.
@@ -301,7 +303,7 @@ impl Client {
     /// If the scenario is invalid, or the instance does not answer.
     pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": toml });
-        self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
+        self.ask_within(SCENARIO_TIME, Method::POST, "/v1/scenario/differences", Some(body.to_string()))
     }
 
     /// Applies a scenario to the running instance.
@@ -310,7 +312,7 @@ impl Client {
     /// If the scenario is invalid or refused, or the instance does not answer.
     pub fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
-        self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
+        self.ask_within(SCENARIO_TIME, Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
 
     /// Ends the instance.
@@ -318,7 +320,7 @@ impl Client {
     /// # Errors
     /// If it does not answer.
     pub fn stop(&self) -> Result<(), ClientError> {
-        self.exchange(Method::DELETE, "/v1/instance", None).map(drop)
+        self.exchange(self.patience, Method::DELETE, "/v1/instance", None).map(drop)
     }
 
     fn ask<T: DeserializeOwned>(
@@ -327,12 +329,28 @@ impl Client {
         path: &str,
         body: Option<String>,
     ) -> Result<T, ClientError> {
-        let answer = self.exchange(method, path, body)?;
+        self.ask_within(self.patience, method, path, body)
+    }
+
+    fn ask_within<T: DeserializeOwned>(
+        &self,
+        patience: Duration,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<T, ClientError> {
+        let answer = self.exchange(patience, method, path, body)?;
         serde_json::from_slice(&answer).map_err(|e| self.silent(format!("its answer can't be read: {e}")))
     }
 
     /// Sends a request and returns the answer's body, or the reported problem.
-    fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
+    fn exchange(
+        &self,
+        patience: Duration,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<Bytes, ClientError> {
         let (host, token) = match &self.place {
             Place::Socket(_) => ("longwire".into(), None),
             Place::Remote(remote) => (remote.authority(), remote.token()),
@@ -345,10 +363,9 @@ impl Client {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
             .map_err(|e| self.silent(e.to_string()))?;
-        let answer = self
-            .runtime
-            .block_on(async { tokio::time::timeout(self.patience, send(&self.place, request)).await });
-        let late = || self.silent(format!("no answer within {} s", self.patience.as_secs()));
+        let answer =
+            self.runtime.block_on(async { tokio::time::timeout(patience, send(&self.place, request)).await });
+        let late = || self.silent(format!("no answer within {} s", patience.as_secs()));
         let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(causes(&*reason)))?;
         if status.is_success() {
             return Ok(body);

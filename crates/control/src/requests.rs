@@ -14,6 +14,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time for a body to arrive. What it asks for may take longer, and is answered when it is done: an earlier
+/// answer could only say that nobody knows.
+const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// The instance behind the API.
 pub(crate) type Running = State<Arc<dyn Instance>>;
@@ -76,9 +82,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             let detail = "send the body as JSON, with Content-Type: application/json";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let late = |_| {
+            let detail = format!("the body was incomplete after {} s", BODY_TIME.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+        };
+        let bytes = timeout(BODY_TIME, Bytes::from_request(request, state)).await.map_err(late)?;
+        let bytes = bytes.map_err(|error| Problem::new(error.status(), error.body_text()))?;
         let read = serde_json::from_slice(&bytes);
         read.map(Self).map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))
     }

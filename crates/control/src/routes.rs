@@ -25,7 +25,6 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Duration;
 use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -34,8 +33,6 @@ use utoipa_axum::routes;
 const MAX_BODY: usize = 64 * 1024;
 /// Most objects on a page.
 const MAX_PAGE: usize = 10_000;
-/// Time limit of a request, including its body.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 /// The methods of all paths, which are the same in every run.
 static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| Vec::new())));
@@ -88,7 +85,6 @@ pub(crate) fn endpoints() -> Router<Arc<dyn Instance>> {
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(from_fn(within_time))
         .layer(from_fn(of_known_methods))
 }
 
@@ -303,15 +299,6 @@ async fn of_known_methods(request: Request, next: Next) -> Response {
     };
     let problem = not_allowed(request.method().clone(), request.uri().clone()).await;
     ([(header::ALLOW, taken)], problem).into_response()
-}
-
-/// Limits the time of a request.
-pub(crate) async fn within_time(request: Request, next: Next) -> Response {
-    let late = |_| {
-        let detail = format!("not done within {} s", REQUEST_TIME.as_secs());
-        Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into_response()
-    };
-    tokio::time::timeout(REQUEST_TIME, next.run(request)).await.unwrap_or_else(late)
 }
 
 /// The answer to a path that there is not.

@@ -79,6 +79,10 @@ pub enum Format {
 }
 
 impl Format {
+    /// The names of all.
+    pub const NAMES: [&str; 8] =
+        ["netem", "ipfw", "ns", "mahimahi", "theaterq", "matrix", "containerlab", "compose"];
+
     /// Longest imported text in bytes: if it may be a trace, the limit of traces.
     pub const fn longest(self) -> usize {
         match self {
@@ -103,10 +107,7 @@ impl FromStr for Format {
             "matrix" => Self::Matrix,
             "containerlab" | "clab" => Self::Containerlab,
             "compose" => Self::Compose,
-            _ => {
-                let all = "netem, ipfw, ns, mahimahi, theaterq, matrix, containerlab and compose";
-                return Err(format!("there are {all}"));
-            }
+            _ => return Err(longwire_scenario::name_hint(name, &Self::NAMES)),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Inputs as they are given: files, standard input, and words of a command line.
 
 use crate::{Format, ImportedScenario, Source};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -48,15 +48,14 @@ impl Source {
         if words.len() == 1 && first == "-" {
             return Ok(vec![Self { file: None, text: bounded(io::stdin(), "standard input", longest)? }]);
         }
-        if !Path::new(first).is_file() {
+        if !is_readable(first) {
             let is_command = words.len() > 1 || first.contains(char::is_whitespace);
             if !is_command {
                 return Err(SourceError::NoFile(first.clone()));
             }
             return Ok(vec![Self { file: None, text: command_line(words) }]);
         }
-        let (files, words): (Vec<&String>, Vec<&String>) =
-            words.iter().partition(|word| Path::new(word).is_file());
+        let (files, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_readable(word));
         let mut sources = Vec::new();
         for name in files {
             let file = File::open(name).map_err(|source| unreadable(name, source))?;
@@ -85,6 +84,11 @@ impl ImportedScenario {
         missing.dedup();
         missing
     }
+}
+
+/// Whether a word names a file, or a pipe such as `<(command)` of a shell.
+fn is_readable(word: &str) -> bool {
+    fs::metadata(word).is_ok_and(|found| !found.is_dir())
 }
 
 fn unreadable(name: &str, source: io::Error) -> SourceError {
@@ -142,6 +146,9 @@ mod tests {
         assert!(read(&["missing.sh"]).unwrap_err().to_string().contains("there is no file"));
         assert!(matches!(read(&[]), Err(SourceError::Nothing)));
         assert_eq!(read(&["Cargo.toml"]).unwrap()[0].file.as_deref(), Some("Cargo.toml"));
+        // As of a pipe that a shell makes for <(command).
+        assert_eq!(read(&["/dev/null"]).unwrap()[0].text, "");
+        assert!(read(&["src"]).is_err(), "a folder");
     }
 
     #[test]

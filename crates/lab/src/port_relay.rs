@@ -15,6 +15,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::outside::OutsideSockets;
+use crate::socket_option::reset_on_close;
+use crate::splicing::pending;
 use crate::{LabError, Namespace, StoppableThread};
 
 /// Most connections of a relay; further ones are closed at once.
@@ -151,7 +153,7 @@ impl Streams {
             }
         } else {
             // Nobody listens there: reset the client's connection.
-            let _ = crate::socket_option::reset_on_close(client);
+            let _ = reset_on_close(client);
         }
         self.open().ends.remove(&id);
     }
@@ -192,9 +194,12 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream) {
     if io::copy(&mut from, &mut to).is_ok() {
         let _ = to.shutdown(Shutdown::Write);
     } else {
-        // A connection that was reset ends in both directions.
+        // A connection that was reset ends in both directions, and so does the other: by a reset, unless
+        // that would lose bytes.
         for end in [from, to] {
-            let _ = end.shutdown(Shutdown::Both);
+            let has_all = pending(end).is_ok_and(|bytes| bytes.unacknowledged == 0);
+            let is_reset = has_all && reset_on_close(end).is_ok();
+            let _ = end.shutdown(if is_reset { Shutdown::Read } else { Shutdown::Both });
         }
     }
 }
@@ -344,6 +349,10 @@ mod tests {
         text.clear();
         client.read_to_string(&mut text).unwrap();
         assert_eq!(text, "answer");
+        // A reset is passed on.
+        let mut reset = TcpStream::connect(at).unwrap();
+        reset_on_close(&server.accept().unwrap().0).unwrap();
+        assert_eq!(reset.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         // An open connection ends with the relay.
         let mut idle = TcpStream::connect(at).unwrap();
         let kept = server.accept().unwrap();

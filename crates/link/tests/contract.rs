@@ -28,13 +28,13 @@ fn values_of(spec: &Spec, param: &Param) -> Vec<String> {
         ParamKind::Rate => {
             owned(&["300 bit/s", "1 Mbit/s", "10 Mbit/s", "2999999999 bit/s", "400 Gbit/s", "unlimited", "0"])
         }
-        ParamKind::Time { max, .. } => {
+        ParamKind::Time { min, max } => {
             let mut times = [0, 1, 4_999, 20_000_000, u64::MAX];
             if spec.key == "background" {
                 // With states of a nanosecond, a source draws thousands for each packet.
                 times.swap(1, 3);
             }
-            times.map(|time| format!("{} ns", time.min(max.0))).into()
+            times.map(|time| format!("{} ns", time.clamp(min.0, max.0))).into()
         }
         ParamKind::Probability => owned(&["0 %", "0.5 %", "40 %", "100 %"]),
         ParamKind::Integer { min, max } => {

@@ -6,6 +6,7 @@ use longwire_lab::{
     Attachment, ExecNet, HostSpec, KernelTraffic, Lab, LabError, Route, Wiring, abilities,
     enter_user_namespace, may_make_hosts, taps,
 };
+use longwire_port::interface::clear_leftovers;
 use longwire_scenario::{Host, Plan};
 use std::path::PathBuf;
 
@@ -21,16 +22,16 @@ pub enum TestHosts {
 }
 
 impl TestHosts {
-    /// Creates the plan's hosts as the lab `name`; none if it has no hosts. Leftovers of killed runs are
+    /// Creates the plan's hosts as the lab `name`; none if it has no hosts. What killed runs have left is
     /// removed first.
     ///
     /// # Errors
     /// If the system refuses; then nothing is left behind.
     pub fn make(name: &str, plan: &Plan) -> anyhow::Result<Option<Self>> {
+        sweep()?;
         if !plan.has_lab() {
             return Ok(None);
         }
-        sweep()?;
         let planes = plan.control_planes().map(crate::control_planes::host_spec);
         let specs: Vec<_> = plan.hosts.iter().map(host_spec).chain(planes).collect();
         Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
@@ -80,11 +81,13 @@ impl TestHosts {
     }
 }
 
-/// Removes leftovers of killed runs: their hosts and logs.
+/// Removes what killed runs have left: their hosts, logs and claims on interfaces, whose settings are
+/// restored.
 ///
 /// # Errors
 /// If something can't be removed; the rest is still removed.
 pub fn sweep() -> anyhow::Result<()> {
+    clear_leftovers();
     let swept = longwire_lab::sweep().context("removing leftovers of killed runs")?;
     swept.iter().for_each(|name| remove_log(name));
     Ok(())

@@ -11,6 +11,8 @@ use thiserror::Error;
 /// Interval between attempts, and the time after which waiting is reported.
 const LOOK: Duration = Duration::from_millis(10);
 const MOMENT: Duration = Duration::from_secs(1);
+/// Most bytes of a file that are read.
+const LONGEST: u64 = 4096;
 
 /// A lock that is held until dropped.
 #[derive(Debug)]
@@ -103,11 +105,36 @@ impl Lock {
         holder_of(path)
     }
 
-    /// Removes the file of a lock that is free, as a killed process leaves it.
-    pub fn clear(path: &Path) {
-        if let Ok(Some(mut lock)) = Self::open(path, false).and_then(Self::locked) {
-            lock.removed = true;
-        }
+    /// The lock that a killed process has left. Its file is removed with it.
+    pub fn left(path: &Path) -> Option<Self> {
+        let mut lock = Self::open(path, false).and_then(Self::locked).ok().flatten()?;
+        lock.removed = true;
+        Some(lock)
+    }
+
+    /// Writes a text into the file, for those who find what this process has left.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn write(&mut self, text: &str) -> io::Result<()> {
+        self.file.seek(SeekFrom::End(0))?;
+        self.file.write_all(text.as_bytes())
+    }
+
+    /// The text that the holder has written.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn text(&mut self) -> io::Result<String> {
+        self.file.seek(SeekFrom::Start(0))?;
+        let mut whole = String::new();
+        (&self.file).take(LONGEST).read_to_string(&mut whole)?;
+        Ok(whole.split_once('\n').map_or_else(String::new, |(_, text)| text.to_owned()))
+    }
+
+    /// Frees the lock, and keeps its file.
+    pub fn keep(mut self) {
+        self.removed = false;
     }
 
     fn attempt(path: &Path) -> Result<Option<Self>, LockError> {
@@ -166,8 +193,8 @@ fn holder_of(path: &Path) -> Option<u32> {
     let mut text = String::new();
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.take(16).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    text.lines().next()?.trim().parse().ok()
 }
 
 /// The name and id of a process.
@@ -213,16 +240,20 @@ mod tests {
         let lock = Lock::take(&path).unwrap().unwrap();
         assert!(Lock::take(&path).unwrap().is_none());
         assert_eq!(Lock::holder(&path), Some(std::process::id()));
-        Lock::clear(&path);
-        assert!(path.exists(), "it is held");
+        assert!(Lock::left(&path).is_none(), "it is held");
         // A file opened before its removal is no longer a lock.
         let late = Lock::open(&path, true).unwrap();
         drop(lock);
         assert!(!path.exists());
         assert!(late.locked().unwrap().is_none());
-        fs::write(&path, "1\n").unwrap();
-        Lock::clear(&path);
-        assert!(!path.exists(), "a killed process left it");
+        let mut killed = Lock::take(&path).unwrap().unwrap();
+        killed.write("what it did\n").unwrap();
+        assert_eq!(Lock::holder(&path), Some(std::process::id()));
+        killed.keep();
+        let mut left = Lock::left(&path).unwrap();
+        assert_eq!(left.text().unwrap(), "what it did\n");
+        drop(left);
+        assert!(!path.exists());
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -193,22 +193,9 @@ fn stages(
     let mut now = text.to_owned();
     let mut stages: Vec<Stage> = Vec::new();
     for resolve::StageRequest { span, time, add, remove, drain } in wanted {
-        let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
-        let plan = next.and_then(|next| {
-            if let Some(section) = changed_sections(text, &next).first() {
-                let fix = "add links, hosts, ports, bridges, routers and sources: [at.add.link], or add = \
-                    { link = { … } }";
-                return Err((format!("it adds to {section}"), fix.to_owned()));
-            }
-            let before = stages.last().map_or(first, |stage| &*stage.plan);
-            parse_after(before, &next).map_err(|error| {
-                let first = error.findings.into_iter().next();
-                first.map_or_else(Default::default, |found| {
-                    (format!("from then on, {}: {}", found.field, found.what), found.fix)
-                })
-            })
-        });
-        match plan {
+        let before = stages.last().map_or(first, |stage| &*stage.plan);
+        let next = edited_by(&now, &add, &remove);
+        match next.and_then(|next| stage(before, text, &next)) {
             Ok(plan) => {
                 plan.text.as_ref().clone_into(&mut now);
                 stages.push(Stage { time, add, remove, drain, plan: plan.into() });
@@ -220,6 +207,30 @@ fn stages(
         }
     }
     stages
+}
+
+/// The text after an addition or removal, or what is wrong with it, and the fix.
+fn edited_by(now: &str, add: &str, remove: &[String]) -> Result<String, (String, String)> {
+    if let Err(error) = add.parse::<toml::Table>() {
+        let what = format!("what it adds is not TOML: {}", error.message());
+        return Err((what, read::fix_syntax(error.message()).to_owned()));
+    }
+    edited(now, add, remove).map_err(|error| (error.to_string(), String::new()))
+}
+
+/// The plan of the text `next` of a run of `before`, or what is wrong with it, and the fix.
+fn stage(before: &Plan, text: &str, next: &str) -> Result<Plan, (String, String)> {
+    if let Some(section) = changed_sections(text, next).first() {
+        let fix = "add links, hosts, ports, bridges, routers and sources: [at.add.link], or add = { link = { \
+            … } }";
+        return Err((format!("it adds to {section}"), fix.to_owned()));
+    }
+    parse_after(before, next).map_err(|error| {
+        let first = error.findings.into_iter().next();
+        first.map_or_else(Default::default, |found| {
+            (format!("from then on, {}: {}", found.field, found.what), found.fix)
+        })
+    })
 }
 
 /// The JSON schema (draft 2020-12) of scenario files.

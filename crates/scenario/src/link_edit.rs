@@ -46,41 +46,31 @@ pub enum FaultPlace {
 /// link with a delay. Files are looked up in `folder`.
 ///
 /// # Errors
-/// The fault and its fix.
+/// The faults, at least one, each with its fix.
 pub fn link_edit(
     registry: &[&'static Spec],
     now: &Blocks,
     patch: BlockPatch<'_>,
     folder: &Path,
-) -> Result<Edit, LinkFault> {
+) -> Result<Edit, Vec<LinkFault>> {
     let own = now.iter().find(|(spec, _)| spec.key == patch.key);
     let spec = match patch.kind {
-        Some(kind) => of_kind(registry, patch.key, kind)?,
+        Some(kind) => of_kind(registry, patch.key, kind).map_err(|fault| vec![fault])?,
         None => {
             let names: Vec<_> = patch.params.iter().map(|(name, _)| *name).collect();
-            let unknown = || fault(FaultPlace::Whole, "no block is registered for it", "remove it");
+            let unknown = || vec![fault(FaultPlace::Whole, "no block is registered for it", "remove it")];
             implied_block(registry, own.map(|(spec, _)| *spec), patch.key, &names).ok_or_else(unknown)?
         }
     };
-    let (mut given, mut texts) = (Vec::new(), Vec::new());
-    for (number, (name, text)) in patch.params.iter().enumerate() {
-        if spec.params.is_empty() {
-            let what = format!("\"none\" removes {} with all its parameters", patch.key);
-            return Err(fault(FaultPlace::Param(number, spec.key, None), what, "leave one of the two out"));
-        }
-        let at = implied_param(registry, spec, *name).ok_or_else(|| {
-            let (what, fix) = no_such_parameter(spec, name.unwrap_or(patch.key));
-            fault(FaultPlace::Param(number, spec.key, None), what, fix)
-        })?;
-        let param = &spec.params[at];
-        let value = param.read_in(text, folder).map_err(|error| {
-            let place = FaultPlace::Param(number, spec.key, (at > 0).then_some(param.name));
-            let hint = name.is_none().then(|| kind_hint(registry, spec.key, text)).flatten();
-            fault(place, bare(&error), hint.unwrap_or_else(|| near(param, text)))
-        })?;
-        given.push((at, value));
-        texts.push((param.name, (*text).to_owned()));
+    let read = (0..patch.params.len()).map(|number| param_value(registry, spec, &patch, number, folder));
+    let (read, faults): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+    if !faults.is_empty() {
+        return Err(faults.into_iter().filter_map(Result::err).collect());
     }
+    let given: Vec<(usize, Value)> = read.into_iter().flatten().collect();
+    let texts = given.iter().zip(patch.params);
+    let mut texts: Vec<_> =
+        texts.map(|((at, _), (_, text))| (spec.params[*at].name, (*text).to_owned())).collect();
     texts.extend(kept(spec, own, &given));
     let pairs: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let fresh = Values::read_in(spec, &pairs, folder);
@@ -91,10 +81,37 @@ pub fn link_edit(
                 SpecError::Missing { name, .. } => format!("give {}.{name}, too", spec.key),
                 _ => String::new(),
             };
-            Err(fault(FaultPlace::Whole, error.to_string(), fix))
+            Err(vec![fault(FaultPlace::Whole, error.to_string(), fix)])
         }
         _ => Ok(edit),
     }
+}
+
+/// The index in the spec, and the value, of the patch's parameter of this number.
+fn param_value(
+    registry: &[&'static Spec],
+    spec: &Spec,
+    patch: &BlockPatch<'_>,
+    number: usize,
+    folder: &Path,
+) -> Result<(usize, Value), LinkFault> {
+    let (name, text) = patch.params[number];
+    let first = FaultPlace::Param(number, spec.key, None);
+    if spec.params.is_empty() {
+        let what = format!("\"none\" removes {} with all its parameters", patch.key);
+        return Err(fault(first, what, "leave one of the two out"));
+    }
+    let at = implied_param(registry, spec, name).ok_or_else(|| {
+        let (what, fix) = no_such_parameter(spec, name.unwrap_or(patch.key));
+        fault(first, what, fix)
+    })?;
+    let param = &spec.params[at];
+    let value = param.read_in(text, folder).map_err(|error| {
+        let place = FaultPlace::Param(number, spec.key, (at > 0).then_some(param.name));
+        let hint = name.is_none().then(|| kind_hint(registry, spec.key, text)).flatten();
+        fault(place, bare(&error), hint.unwrap_or_else(|| near(param, text)))
+    })?;
+    Ok((at, value))
 }
 
 /// Required parameters that are not given, but that the link's block of another kind has.

@@ -106,7 +106,7 @@ fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<De
 }
 
 /// The fix of a TOML syntax error.
-fn fix_syntax(message: &str) -> &'static str {
+pub(crate) fn fix_syntax(message: &str) -> &'static str {
     if message.contains("duplicate") {
         "give each key once; several hosts, links and so on are [[host]], [[link]] with two brackets each"
     } else if message.contains("string values must be quoted") || message.contains("unquoted") {

@@ -50,3 +50,17 @@ pub fn reference() -> String {
     page += &markdown("Traffic sources, and background traffic of links", sources);
     page + &markdown("Shared media", MEDIA.iter().copied())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_settings_of_links_sources_and_media_are_said_to_change_in_a_run() {
+        let links = longwire_link::registry();
+        let all = links.into_iter().chain(process::SPECS).chain([&FLOW]).chain(MEDIA.iter().copied());
+        let fixed = all.filter(|spec| !spec.params.iter().all(|param| param.live));
+        let fixed: Vec<_> = fixed.map(|spec| (spec.key, spec.kind)).collect();
+        assert!(fixed.is_empty(), "{fixed:?}");
+    }
+}

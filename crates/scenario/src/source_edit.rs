@@ -139,7 +139,8 @@ pub fn source_edits(
         pairs.iter().partition(|(key, _)| FLOW.params.iter().any(|param| param.name == *key));
     let mut edits = Vec::new();
     if !model.is_empty() {
-        edits.push(model_edit(now, &model, shortest_frame(site.address), folder)?);
+        let edit = model_edit(now, &model, shortest_frame(site.address), folder);
+        edits.push(edit.map_err(|mut faults| faults.swap_remove(0))?);
     }
     if !course.is_empty() {
         edits.push(course_edit(&course, site)?);
@@ -189,30 +190,36 @@ pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Val
 
 /// The edit of a model's settings, for a source with the blocks `now`, or a new one: its default is the first
 /// model.
+///
+/// # Errors
+/// The faults, at least one.
 pub(crate) fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],
     shortest: Bytes,
     folder: &Path,
-) -> Result<Edit, SourceFault> {
+) -> Result<Edit, Vec<SourceFault>> {
     let own = now.first();
     let spec = match (pairs.iter().find(|(key, _)| *key == MODEL), own) {
-        (Some((_, model)), _) => model_of(model)?,
+        (Some((_, model)), _) => model_of(model).map_err(|fault| vec![fault])?,
         (None, Some((own, _))) => own,
         (None, None) => &process::SPECS[0],
     };
-    let mut given = Vec::new();
-    for &(key, text) in pairs.iter().filter(|(key, _)| *key != MODEL) {
+    let read = pairs.iter().filter(|(key, _)| *key != MODEL).map(|&(key, text)| {
         if key == INTERVAL {
-            given.push(interval(spec, text, pairs)?);
-            continue;
+            return interval(spec, text, pairs);
         }
         let at = place_of(spec, key).ok_or_else(|| SourceFault::no_such_key(spec.kind, key))?;
         let wrong = |error: SpecError| SourceFault::new(key, bare(&error), "");
         let value = spec.params[at].read_in(text, folder).map_err(wrong)?;
         check(key, &value, shortest)?;
-        given.push((at, value));
+        Ok((at, value))
+    });
+    let (read, faults): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+    if !faults.is_empty() {
+        return Err(faults.into_iter().filter_map(Result::err).collect());
     }
+    let mut given: Vec<(usize, Value)> = read.into_iter().flatten().collect();
     if let Some((own, values)) = own.filter(|(own, _)| !spec.is(own)) {
         for (at, param) in spec.params.iter().enumerate() {
             let kept = place_of(own, param.name).map(|of_own| values.at(of_own));
@@ -238,7 +245,7 @@ pub(crate) fn model_edit(
     });
     let edit = Edit { spec, given, fresh: whole };
     match fresh {
-        Err(error) if edit.of_same_kind(now).is_none() => Err(missing(&error)),
+        Err(error) if edit.of_same_kind(now).is_none() => Err(vec![missing(&error)]),
         _ => Ok(edit),
     }
 }

@@ -25,6 +25,12 @@ pub enum UnitError {
         /// A valid example.
         example: &'static str,
     },
+    /// The number is not zero, and would become zero.
+    #[error("\"{text}\" is too small, and not 0; write 0, or more")]
+    Small {
+        /// The text.
+        text: String,
+    },
     /// The number does not fit the quantity's range.
     #[error("\"{text}\" is out of range: {range}")]
     Range {
@@ -61,7 +67,7 @@ impl Reader {
     /// Reads `text` into base units, rounding half up.
     pub(crate) fn read(&self, text: &str) -> Result<u64, UnitError> {
         let trimmed = text.trim();
-        let (mantissa, scale, rest) = number(trimmed)
+        let (mantissa, exponent, rest) = number(trimmed)
             .ok_or_else(|| UnitError::NoNumber { text: text.into(), example: self.example })?;
         let name = rest.trim();
         let unit = self.find(name).ok_or_else(|| UnitError::Unit {
@@ -74,14 +80,22 @@ impl Reader {
             units: self.names,
             example: self.example,
         })?;
+        if mantissa == 0 {
+            return Ok(0);
+        }
+        let power = |of: i32| 10u128.checked_pow(of.max(0).unsigned_abs());
         let range = || UnitError::Range { text: text.into(), range: self.range };
-        let numerator = mantissa.checked_mul(unit.numerator).ok_or_else(range)?;
+        // A small value must not become zero: a rate of almost 0 is not an outage.
+        let small = || UnitError::Small { text: text.into() };
+        let numerator = power(exponent).and_then(|tens| tens.checked_mul(unit.numerator));
+        let numerator = numerator.and_then(|factor| factor.checked_mul(mantissa)).ok_or_else(range)?;
         let denominator =
-            10u128.checked_pow(scale).and_then(|d| d.checked_mul(unit.denominator)).ok_or_else(range)?;
-        match u64::try_from((numerator + denominator / 2) / denominator) {
-            // A small value must not become zero: a rate of almost 0 is not an outage.
-            Ok(0) if mantissa != 0 => Err(range()),
-            other => other.map_err(|_| range()),
+            power(exponent.saturating_neg()).and_then(|tens| tens.checked_mul(unit.denominator));
+        let denominator = denominator.ok_or_else(small)?;
+        let rounds_up = numerator % denominator >= denominator.div_ceil(2);
+        match numerator / denominator + u128::from(rounds_up) {
+            0 => Err(small()),
+            whole => u64::try_from(whole).map_err(|_| range()),
         }
     }
 
@@ -106,18 +120,19 @@ fn ambiguous(name: &str) -> bool {
     name.contains('B')
 }
 
-/// Splits a decimal number off the front: its digits, how many of them are decimals, and the rest.
-fn number(text: &str) -> Option<(u128, u32, &str)> {
+/// Splits a decimal number off the front: its digits, the power of ten that they are multiplied by, and the
+/// rest. A number with too many digits is as large as can be.
+fn number(text: &str) -> Option<(u128, i32, &str)> {
     let mut mantissa = 0u128;
-    let mut scale = 0u32;
+    let mut decimals = 0i32;
     let mut digits = 0;
     let mut seen_point = false;
     let mut end = 0;
     for (at, c) in text.char_indices() {
         match c {
             '0'..='9' => {
-                mantissa = mantissa.checked_mul(10)?.checked_add(u128::from(c as u8 - b'0'))?;
-                scale += u32::from(seen_point);
+                mantissa = mantissa.saturating_mul(10).saturating_add(u128::from(c as u8 - b'0'));
+                decimals = decimals.saturating_add(i32::from(seen_point));
                 digits += 1;
             }
             '.' if !seen_point => seen_point = true,
@@ -126,30 +141,21 @@ fn number(text: &str) -> Option<(u128, u32, &str)> {
         }
         end = at + c.len_utf8();
     }
-    if digits == 0 || digits > 30 {
-        return None;
-    }
-    exponent(mantissa, scale, &text[end..])
+    let (power, rest) = exponent(&text[end..]);
+    let power = if mantissa == u128::MAX { i32::MAX } else { power.saturating_sub(decimals) };
+    (digits > 0).then_some((mantissa, power, rest))
 }
 
-/// Applies a trailing `e-3` style exponent, if the rest begins with one.
-fn exponent(mantissa: u128, scale: u32, rest: &str) -> Option<(u128, u32, &str)> {
-    let Some(tail) = rest.strip_prefix(['e', 'E']) else { return Some((mantissa, scale, rest)) };
-    let (negative, tail) = match tail.strip_prefix('-') {
-        Some(tail) => (true, tail),
-        None => (false, tail.strip_prefix('+').unwrap_or(tail)),
-    };
-    let length = tail.bytes().take_while(u8::is_ascii_digit).count();
-    if length == 0 || length > 2 {
-        return Some((mantissa, scale, rest));
+/// The power of ten of an exponent such as `e-3`, if the text begins with one, and the rest.
+fn exponent(text: &str) -> (i32, &str) {
+    let Some(tail) = text.strip_prefix(['e', 'E']) else { return (0, text) };
+    let unsigned = tail.strip_prefix(['-', '+']).unwrap_or(tail);
+    let length = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    if length == 0 {
+        return (0, text);
     }
-    let power: u32 = tail[..length].parse().ok()?;
-    let rest = &tail[length..];
-    if negative {
-        return Some((mantissa, scale + power, rest));
-    }
-    let up = power.saturating_sub(scale);
-    Some((mantissa.checked_mul(10u128.checked_pow(up)?)?, scale.saturating_sub(power), rest))
+    let power = unsigned[..length].parse().unwrap_or(i32::MAX);
+    (if tail.starts_with('-') { -power } else { power }, &unsigned[length..])
 }
 
 /// Writes `value` in the largest of `units` (name, size; ascending) that leaves at most three decimals.

@@ -97,7 +97,16 @@ mod tests {
             assert!((got.as_f64() - fraction).abs() < 1e-15, "{text}");
             assert_eq!(got.to_string(), printed);
         }
-        assert!("101 %".parse::<Probability>().is_err());
+        for text in ["1e-20", "1e-300 %", "0.00000000000000000000000000000000000000001"] {
+            let error = text.parse::<Probability>().unwrap_err();
+            assert!(matches!(error, UnitError::Small { .. }), "{error}");
+        }
+        for text in ["1e300", "100000000000000000000000000000000000000000000000000 %", "101 %"] {
+            let error = text.parse::<Probability>().unwrap_err();
+            assert!(matches!(error, UnitError::Range { .. }), "{error}");
+        }
+        assert_eq!("0e-300".parse(), Ok(Probability::ZERO));
+        assert!("1e".parse::<Probability>().unwrap_err().to_string().contains("unknown unit"));
         assert!("2".parse::<Probability>().is_err());
         assert!("1 percent".parse::<Probability>().is_err());
     }

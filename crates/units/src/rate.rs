@@ -51,7 +51,7 @@ const READER: Reader = Reader {
     ],
     names: "bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s",
     example: "\"10 Mbit/s\"",
-    range: "0 to 400 Gbit/s, or \"unlimited\"",
+    range: "300 bit/s to 400 Gbit/s, 0 for an outage, or \"unlimited\"",
 };
 
 const PRINT: &[(&str, u64)] =
@@ -79,14 +79,14 @@ impl FromStr for Rate {
         if text.trim().eq_ignore_ascii_case("unlimited") {
             return Ok(Self::UNLIMITED);
         }
-        let rate = if text.trim() == "0" { 0 } else { READER.read(text)? };
-        if rate != 0 && !(Self::MIN.0..=Self::MAX.0).contains(&rate) {
-            return Err(UnitError::Range {
-                text: text.into(),
-                range: "300 bit/s to 400 Gbit/s, 0 for an outage, or \"unlimited\"",
-            });
+        let rate = if text.trim() == "0" { Ok(0) } else { READER.read(text) };
+        match rate {
+            Ok(rate) if rate == 0 || (Self::MIN.0..=Self::MAX.0).contains(&rate) => Ok(Self(rate)),
+            Ok(_) | Err(UnitError::Small { .. }) => {
+                Err(UnitError::Range { text: text.into(), range: READER.range })
+            }
+            Err(error) => Err(error),
         }
-        Ok(Self(rate))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn almost_nothing_is_no_outage() {
-        for text in ["0.0000001 bit/s", "0.4 bit/s", "0.6 bit/s"] {
+        for text in ["0.0000001 bit/s", "0.4 bit/s", "0.6 bit/s", "1e-300 bit/s"] {
             assert!(matches!(text.parse::<Rate>(), Err(UnitError::Range { .. })), "{text}");
         }
         assert_eq!("0 Mbit/s".parse(), Ok(Rate(0)));

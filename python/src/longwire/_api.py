@@ -15,6 +15,8 @@ from .errors import LongwireError, NoAnswer, Refused
 
 #: Time limit of an answer, in seconds.
 ANSWER_TIME = 15.0
+#: The same for an answer about a whole scenario: reading a large one anew takes long.
+SCENARIO_TIME = 300.0
 
 
 def run_directory() -> Path:

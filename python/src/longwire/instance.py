@@ -19,7 +19,7 @@ from typing import (
     cast,
 )
 
-from ._api import Api, listens, segment, sockets
+from ._api import SCENARIO_TIME, Api, listens, segment, sockets
 from .control import Control
 from .errors import LongwireError, NoAnswer
 from .records import LinkCounters, Verdict
@@ -133,7 +133,8 @@ class Instance:
 
     def add(self, sections: str) -> "_types.RewireResponse":
         """Adds the links, hosts, ports and bridges in this TOML, all at one instant or none."""
-        return cast("_types.RewireResponse", self.api.ask("PATCH", "/v1/scenario", {"add": sections}))
+        body = {"add": sections}
+        return cast("_types.RewireResponse", self._about_scenario("PATCH", "/v1/scenario", body))
 
     def remove(self, *names: str, drain: bool = False) -> "_types.RewireResponse":
         """Removes links, hosts, ports and bridges, all at one instant or none.
@@ -141,7 +142,7 @@ class Instance:
         With `drain`, links send the packets that they hold, instead of dropping them.
         """
         body = {"remove": list(names), "drain": drain}
-        return cast("_types.RewireResponse", self.api.ask("PATCH", "/v1/scenario", body))
+        return cast("_types.RewireResponse", self._about_scenario("PATCH", "/v1/scenario", body))
 
     def scenario(self) -> str:
         """The scenario that runs, as TOML."""
@@ -149,12 +150,16 @@ class Instance:
 
     def compare(self, toml: str) -> "_types.Comparison":
         """What `apply` would change."""
-        return cast("_types.Comparison", self.api.ask("POST", "/v1/scenario/differences", {"toml": toml}))
+        body = {"toml": toml}
+        return cast("_types.Comparison", self._about_scenario("POST", "/v1/scenario/differences", body))
 
     def apply(self, toml: str, *, partial: bool = False) -> "_types.Comparison":
         """Makes what runs equal to this scenario, and returns the changes."""
         body = {"toml": toml, "partial": partial}
-        return cast("_types.Comparison", self.api.ask("PUT", "/v1/scenario", body))
+        return cast("_types.Comparison", self._about_scenario("PUT", "/v1/scenario", body))
+
+    def _about_scenario(self, method: str, path: str, body: Dict[str, Any]) -> Any:
+        return self.api.ask(method, path, body, timeout=SCENARIO_TIME)
 
     def is_running(self) -> bool:
         """Whether somebody listens at its socket."""

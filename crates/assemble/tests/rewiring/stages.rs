@@ -143,6 +143,7 @@ fn what_an_event_cannot_add_or_remove_is_an_error_of_the_scenario() {
         ("add = { medium = { name = \"x\" } }", "it adds to medium"),
         ("add = { link = { from = \"a\", to = \"b\" } }\nevery = \"1 s\"", "stands alone and happens once"),
         ("add = { link = { from = \"a\", to = \"b\" } }\nlink = \"x\"", "stands alone and happens once"),
+        ("add = \"[[lin\"", "what it adds is not TOML: "),
         ("add = 7", ""),
         ("add = { link = 7 }", ""),
     ] {

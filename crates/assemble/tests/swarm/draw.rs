@@ -321,7 +321,9 @@ fn value(dice: &mut Dice, spec: &Spec, kind: ParamKind) -> String {
             let most = 10u64.pow(4 + dice.below(6) as u32);
             format!("{} bit/s", 300_000 + dice.below(most))
         }
-        ParamKind::Time { max, .. } => format!("{} ns", 1 + dice.below(max.0.min(20_000_000))),
+        ParamKind::Time { min, max } => {
+            format!("{} ns", (1 + dice.below(max.0.min(20_000_000))).max(min.0))
+        }
         ParamKind::Probability => format!("{} %", dice.below(30)),
         ParamKind::Integer { min, max } => (min + dice.below((max - min).min(20) + 1)).to_string(),
         ParamKind::Limit => format!("{} packets", 1 + dice.below(40)),

@@ -1,6 +1,6 @@
 //! `longwire check`
 
-use crate::{Json, Outcome, outcome};
+use crate::{Json, Outcome, json, outcome};
 use longwire_prices::{MachinePrices, own_prices, prices_of};
 use longwire_run::fitted::fit_pool;
 use longwire_run::scenario_check::ScenarioCheck;
@@ -52,7 +52,8 @@ impl Args {
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         let (prices, from) = self.prices()?;
-        let checked = ScenarioCheck::of(&plan, (&prices, &from), Bytes(self.frame_bytes))?;
+        let mut checked = ScenarioCheck::of(&plan, (&prices, &from), Bytes(self.frame_bytes))?;
+        checked.report.set("warnings", json::of_findings(&plan.notes));
         let outcome = outcome::print_report(&checked.report, self.json.on)?;
         if self.json.on {
             return Ok(outcome);

@@ -26,7 +26,8 @@ pub struct Distribution {
     key = "delay",
     kind = "distribution",
     source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
-        II-C.1"
+        II-C.1",
+    live
 )]
 pub struct DistributionSettings {
     /// a file of delays, in ms unless they have a unit: samples, points "x, C(x)", or a dummynet profile

@@ -66,7 +66,8 @@ pub(super) const ORDER: Param = Param {
     key = "delay",
     kind = "jitter",
     source = "Realizing a Network Emulator System with Intel IXP1200 Network Processor, sections II-B.2 and \
-        II-C.1"
+        II-C.1",
+    live
 )]
 pub struct JitterSettings {
     /// mean one-way delay, 0 to 100 s

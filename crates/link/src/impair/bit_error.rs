@@ -44,7 +44,8 @@ pub(crate) enum Action {
     key = "bit-error",
     kind = "rate",
     source = "Realizing a network emulator system with Intel IXP1200 network processor, section II-B; IEEE \
-        802.3, 3.2.9"
+        802.3, 3.2.9",
+    live
 )]
 pub struct BitErrorSettings {
     /// bit error rate, such as 1e-6; 0 to 0.5 (higher rates are treated as 0.5)

@@ -23,7 +23,8 @@ pub struct Drawn {
     key = "loss",
     kind = "drawn",
     source = "Realizing a network emulator system with Intel IXP1200 network processor, sections II-B.1 and \
-        II-C.1"
+        II-C.1",
+    live
 )]
 pub struct DrawnSettings {
     /// of the probability: a table of x and C(x), or samples of x, with x from 0 to 1

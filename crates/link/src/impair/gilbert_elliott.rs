@@ -51,7 +51,8 @@ impl Channel {
     key = "loss",
     kind = "gilbert-elliott",
     source = "Gilbert, Capacity of a burst-noise channel, 1960; Elliott, Estimates of error rates for codes \
-        on burst-noise channels, 1963"
+        on burst-noise channels, 1963",
+    live
 )]
 pub struct GilbertElliottSettings {
     /// probability from good to bad, at each packet

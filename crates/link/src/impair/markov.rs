@@ -36,7 +36,8 @@ enum State {
     key = "loss",
     kind = "markov",
     source = "Salsano et al., Definition of a general and intuitive loss model for packet networks \
-        (GIModel); tc-netem(8), loss state"
+        (GIModel); tc-netem(8), loss state",
+    live
 )]
 pub struct MarkovSettings {
     /// from a gap into a burst

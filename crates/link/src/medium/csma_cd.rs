@@ -108,7 +108,8 @@ enum Event {
     key = "medium",
     kind = "csma-cd",
     source = "IEEE 802.3, 4.2.8 and 4.4.2; Metcalfe & Boggs, \"Ethernet: distributed packet switching for \
-        local computer networks\", CACM 19(7), 1976"
+        local computer networks\", CACM 19(7), 1976",
+    live
 )]
 pub(crate) struct CsmaCdSettings {
     /// the wire's rate, 300 bit/s to 400 Gbit/s

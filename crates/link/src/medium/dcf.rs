@@ -140,7 +140,8 @@ enum Phase {
     key = "medium",
     kind = "dcf",
     source = "IEEE 802.11, distributed coordination function; Bianchi, \"Performance analysis of the IEEE \
-        802.11 distributed coordination function\", IEEE JSAC 18(3), 2000"
+        802.11 distributed coordination function\", IEEE JSAC 18(3), 2000",
+    live
 )]
 pub(crate) struct DcfSettings {
     /// the channel's rate, 300 bit/s to 400 Gbit/s

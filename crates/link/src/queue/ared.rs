@@ -42,7 +42,8 @@ const MOST: u64 = 128;
     key = "queue",
     kind = "ared",
     source = "Floyd, Gummadi & Shenker, Adaptive RED: an algorithm for increasing the robustness of RED's \
-        active queue management, 2001"
+        active queue management, 2001",
+    live
 )]
 pub struct AredSettings {
     #[setting(like = LIMIT)]

@@ -23,7 +23,8 @@ pub struct HeadDrop {
     key = "queue",
     kind = "head-drop",
     source = "Lakshman, Neidhardt & Ott, The drop from front strategy in TCP and in TCP over ATM, INFOCOM \
-        1996"
+        1996",
+    live
 )]
 pub struct HeadDropSettings {
     #[setting(like = LIMIT)]

@@ -52,7 +52,8 @@ pub type Hfsc = Classed<Tree>;
     key = "queue",
     kind = "hfsc",
     source = "Stoica, Zhang & Ng, A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time \
-        and Priority Services (1997)"
+        and Priority Services (1997)",
+    live
 )]
 pub struct HfscSettings {
     /// one class a line or a list of them: PARENT.NAME [rt CURVE] [ls CURVE] [ul CURVE] [limit L] [queue KIND

@@ -69,7 +69,8 @@ pub(crate) enum Unit {
     key = "queue",
     kind = "red",
     source = "Floyd & Jacobson, Random early detection gateways for congestion avoidance, 1993; RFC 7567; \
-        Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2"
+        Realizing a Network Emulator System with Intel IXP1200 Network Processor, section II-A.2",
+    live
 )]
 pub struct RedSettings {
     #[setting(like = LIMIT)]

@@ -35,7 +35,8 @@ pub struct Constant {
     key = "rate",
     kind = "constant",
     source = "High capacity network link emulation using network processors, section 4.2.1; IEEE 802.3, \
-        4A.4.2"
+        4A.4.2",
+    live
 )]
 pub struct ConstantSettings {
     /// 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited

@@ -118,7 +118,8 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
     key = "rate",
     kind = "trace",
     source = "Mahimahi: Accurate Record-and-Replay for HTTP (USENIX ATC 2015), section 3.3; TheaterQ's trace \
-        files"
+        files",
+    live
 )]
 pub struct TraceSettings {
     /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or the list itself

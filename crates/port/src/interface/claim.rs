@@ -1,11 +1,11 @@
 //! Claims on interfaces: an interface belongs to one instance at a time.
 
-use super::{Interface, OpenError};
+use super::{Interface, OpenError, SUFFIX, clear_leftovers, files_named};
 use longwire_rundir::{Lock, LockError, lock_directory};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The right to use an interface, held until dropped.
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// It is a lock on a file in a directory of this user, which nobody else can open; with a name that everybody
 /// can take, such as an abstract socket, any user could block root's interfaces. The file's name has the
 /// numbers of the network namespace and the interface. It is removed with the claim; a killed process's claim
-/// is free, and its file is removed with the next claim.
+/// is free, and its file is removed with the next claim, or by [`clear_leftovers`].
 #[derive(Debug)]
 pub struct Claim {
     _lock: Lock,
@@ -34,7 +34,7 @@ impl Claim {
         let failed = |error| OpenError::from_io(name, "claim it", error);
         let directory = lock_directory().map_err(failed)?;
         let path = directory.join(file_name(interface.index()).map_err(failed)?);
-        clear_others(&directory, &path);
+        clear_leftovers();
         let deadline = Instant::now() + PARTING;
         loop {
             match Lock::take(&path) {
@@ -58,16 +58,10 @@ fn file_name(index: u32) -> io::Result<String> {
 }
 
 const PREFIX: &str = "interface-";
-const SUFFIX: &str = ".lock";
 
-/// Removes other claims' files left by killed processes.
-fn clear_others(directory: &Path, own: &Path) {
-    let paths = fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let is_claim = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        path != own && name.starts_with(PREFIX) && name.ends_with(SUFFIX)
-    };
-    paths.filter(is_claim).for_each(|path| Lock::clear(&path));
+/// Removes the files of claims that killed processes have left.
+pub(super) fn clear_left(directory: &Path) {
+    files_named(directory, PREFIX).for_each(|path| drop(Lock::left(&path)));
 }
 
 #[cfg(test)]

@@ -13,10 +13,37 @@ pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
 use longwire_netlink::{Address, LinkSettings, Socket, address, link};
+use longwire_rundir::lock_directory;
+use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How the names of lock files of interfaces end.
+const SUFFIX: &str = ".lock";
+
+/// Restores the offloads that killed processes turned off, and removes the files of their claims. What can't
+/// be restored is left for the next call.
+pub fn clear_leftovers() {
+    // A directory that can't be used has nothing of ours.
+    if let Ok(directory) = lock_directory() {
+        offload::restore_left(&directory);
+        claim::clear_left(&directory);
+    }
+}
+
+/// The lock files whose names begin with `prefix`.
+fn files_named(directory: &Path, prefix: &str) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_named = move |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(prefix) && name.ends_with(SUFFIX)
+    };
+    paths.filter(is_named)
+}
 
 /// A network interface of the namespace in which it was looked up, whatever the caller's namespace is later.
 #[derive(Debug, Clone)]
@@ -211,6 +238,19 @@ impl Interface {
             Some(address) => Err(OpenError::HasAddress { name: self.name.clone(), address }),
             None => Ok(()),
         }
+    }
+
+    /// The number of its network namespace.
+    fn namespace(&self) -> io::Result<u64> {
+        const SIOCGSKNS: libc::Ioctl = 0x894c;
+        // SAFETY: the request takes no argument, and returns a new descriptor or an error.
+        let namespace = unsafe { libc::ioctl(self.control.as_fd().as_raw_fd(), SIOCGSKNS) };
+        if namespace < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nothing else has it.
+        let namespace = unsafe { File::from_raw_fd(namespace) };
+        Ok(namespace.metadata()?.ino())
     }
 
     /// Runs an ethtool command: `words` starts with its number, and holds what it reads and writes.

@@ -2,8 +2,16 @@
 //!
 //! The kernel's feature numbers vary, but their names are stable, so features are found by name.
 
-use super::{Interface, OpenError, text};
+use super::namespace::visit;
+use super::{Interface, OpenError, SUFFIX, files_named, text};
+use longwire_drivers::Netns;
+use longwire_rundir::{Lock, LockError, lock_directory};
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A group of offload features, as `ethtool -K` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,12 +104,15 @@ impl Interface {
 
 /// Offloads that were turned off, restored when this is dropped.
 ///
-/// A killed process restores nothing; settings in a namespace vanish with it.
+/// What is turned off is recorded first, so that the next process restores it after a kill
+/// ([`clear_leftovers`](super::clear_leftovers)).
 #[derive(Debug)]
 pub struct OffloadGuard {
     interface: Interface,
     /// For each word of the kernel's feature bits: those that were turned off here.
     turned_off: Vec<u32>,
+    /// The record, if anything was turned off. It goes with the guard.
+    record: Option<Lock>,
 }
 
 impl OffloadGuard {
@@ -110,13 +121,16 @@ impl OffloadGuard {
     /// # Errors
     /// One can't be turned off: changes are undone, and the error names the fix.
     pub fn turn_off(interface: &Interface, features: &[Feature]) -> Result<Self, OpenError> {
+        let failed = |error| OpenError::from_io(interface.name(), "change its offloads", error);
         let before = Table::read(interface)?;
         let turned_off = before.mask_of_active(features);
-        let guard = Self { interface: interface.clone(), turned_off };
+        let mut guard = Self { interface: interface.clone(), turned_off, record: None };
         if guard.is_idle() {
             return Ok(guard);
         }
-        guard.write(false).map_err(|e| OpenError::from_io(interface.name(), "change its offloads", e))?;
+        let record = lock_directory().and_then(|folder| record(&folder, interface, &guard.turned_off));
+        guard.record = Some(record.map_err(failed)?);
+        set(interface, &guard.turned_off, false).map_err(failed)?;
         let after = Table::read(interface)?;
         match features.iter().find(|&&feature| after.any_on(feature)) {
             Some(feature) => {
@@ -130,22 +144,82 @@ impl OffloadGuard {
     pub fn is_idle(&self) -> bool {
         self.turned_off.iter().all(|&mask| mask == 0)
     }
-
-    fn write(&self, on: bool) -> io::Result<()> {
-        const SFEATURES: u32 = 0x3b;
-        let mut words = vec![SFEATURES, self.turned_off.len() as u32];
-        words.extend(self.turned_off.iter().flat_map(|&mask| [mask, if on { mask } else { 0 }]));
-        self.interface.ethtool(&mut words)
-    }
 }
 
 impl Drop for OffloadGuard {
     fn drop(&mut self) {
         if !self.is_idle() {
             // The interface may be gone, and its settings with it.
-            let _ = self.write(true);
+            let _ = set(&self.interface, &self.turned_off, true);
         }
     }
+}
+
+/// Turns features on or off, given as words of the kernel's feature bits.
+fn set(interface: &Interface, mask: &[u32], on: bool) -> io::Result<()> {
+    const SFEATURES: u32 = 0x3b;
+    let mut words = vec![SFEATURES, mask.len() as u32];
+    words.extend(mask.iter().flat_map(|&mask| [mask, if on { mask } else { 0 }]));
+    interface.ethtool(&mut words)
+}
+
+/// Records of offloads: `offloads-NAMESPACE-INDEX-PROCESS-NUMBER.lock`, with the interface's name and the
+/// words of its features.
+const PREFIX: &str = "offloads-";
+
+/// Records that these features of an interface are turned off by this process.
+fn record(directory: &Path, interface: &Interface, mask: &[u32]) -> io::Result<Lock> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let (namespace, index) = (interface.namespace()?, interface.index());
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{PREFIX}{namespace}-{index}-{}-{number}{SUFFIX}", process::id());
+    let taken = Lock::take(&directory.join(name)).map_err(|error| match error {
+        LockError::Io { source, .. } => source,
+        other => io::Error::other(other),
+    });
+    let mut lock =
+        taken?.ok_or_else(|| io::Error::other("the record of its offloads is another process's"))?;
+    let words: Vec<String> = mask.iter().map(u32::to_string).collect();
+    lock.write(&format!("{} {}\n", interface.name(), words.join(" ")))?;
+    Ok(lock)
+}
+
+/// Turns on again what killed processes have turned off. A record that can't be followed is kept.
+pub(super) fn restore_left(directory: &Path) {
+    for path in files_named(directory, PREFIX) {
+        let Some(mut lock) = Lock::left(&path) else { continue };
+        if restored(&path, &lock.text().unwrap_or_default()).is_err() {
+            lock.keep();
+        }
+    }
+}
+
+/// Follows a record: its name and its text. Nothing is to be done if the interface is gone.
+fn restored(path: &Path, text: &str) -> io::Result<()> {
+    let mut numbers = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().split('-').skip(1);
+    let mut number = || numbers.next()?.parse::<u64>().ok();
+    let (Some(namespace), Some(index)) = (number(), number()) else { return Ok(()) };
+    let mut words = text.split_whitespace();
+    let Some(name) = words.next() else { return Ok(()) };
+    let Some(mask) = words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>() else { return Ok(()) };
+    let Some(netns) = namespace_numbered(namespace) else { return Ok(()) };
+    let turned_on = visit(&netns, || match Interface::open(name) {
+        Ok(found) if u64::from(found.index()) == index => set(&found, &mask, true),
+        _ => Ok(()),
+    });
+    turned_on.map_err(io::Error::other)?
+}
+
+/// The network namespace with this number, if it is this thread's, or has a name or a process.
+fn namespace_numbered(number: u64) -> Option<Netns> {
+    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|found| found.ino() == number);
+    if is_it(Path::new("/proc/thread-self/ns/net")) {
+        return Some(Netns::Own);
+    }
+    let entries =
+        |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_processes = entries("/proc").map(|process| process.join("ns/net"));
+    entries("/run/netns").chain(of_processes).find(|path| is_it(path)).map(Netns::At)
 }
 
 /// The kernel's features of one interface.
@@ -201,5 +275,46 @@ impl Table {
             }
         }
         mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_rundir::own_uid;
+    use std::process::Command;
+
+    fn ip(arguments: &str) {
+        assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "ip {arguments}");
+    }
+
+    #[test]
+    fn what_a_killed_process_turned_off_is_restored() {
+        if own_uid() != 0 {
+            return println!("skipped: network namespaces need root");
+        }
+        let name = format!("lw-offload-{}", process::id());
+        let folder = std::env::temp_dir().join(&name);
+        longwire_rundir::prepare(&folder).unwrap();
+        ip(&format!("netns add {name}"));
+        ip(&format!("-n {name} link add left type veth peer name right"));
+        let netns = Netns::Named(name.clone());
+        let left = visit(&netns, || Interface::open("left").unwrap()).unwrap();
+        let is_on = || left.features().unwrap().is_on(Feature::Tso);
+        let mask = Table::read(&left).unwrap().mask_of_active(&[Feature::Tso]);
+        let held = record(&folder, &left, &mask).unwrap();
+        set(&left, &mask, false).unwrap();
+        restore_left(&folder);
+        assert!(!is_on(), "it is in use");
+        held.keep();
+        restore_left(&folder);
+        assert!(is_on());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        // Of an interface that is gone nothing is left either.
+        record(&folder, &left, &mask).unwrap().keep();
+        ip(&format!("netns del {name}"));
+        drop(left);
+        restore_left(&folder);
+        fs::remove_dir(folder).unwrap();
     }
 }

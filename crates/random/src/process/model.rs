@@ -101,13 +101,9 @@ pub enum Model {
     },
 }
 
-/// The shortest mean duration of a state, which bounds the work per packet.
-const SHORTEST: Nanos = Nanos::from_micros(1);
-
 impl Model {
     /// Reads a model from one of the [`SPECS`](super::SPECS) with its values. An unlimited rate is treated as
-    /// [`Rate::MAX`], a mean duration below 1 µs as 1 µs. For `cbr` and `poisson` the rate may be an interval
-    /// instead.
+    /// [`Rate::MAX`]. For `cbr` and `poisson` the rate may be an interval instead.
     pub fn read(spec: &Spec, values: &Values) -> Self {
         // At a rate of 0 no packets come; the progress of the current one is kept.
         let every = |pace, size: Bytes| match pace {
@@ -123,17 +119,17 @@ impl Model {
             }
             "mmpp" => {
                 let MmppSettings { rates, dwell, size } = MmppSettings::of(values);
-                Self::Mmpp { rates: rates.as_slice().into(), dwell: dwell.max(SHORTEST), size: size.0 as u32 }
+                Self::Mmpp { rates: rates.as_slice().into(), dwell, size: size.0 as u32 }
             }
             "on-off" => {
                 let OnOffSettings { rate, on, off, size } = OnOffSettings::of(values);
-                Self::OnOff { peak: finite(rate), means: [on.max(SHORTEST), off], size: size.0 as u32 }
+                Self::OnOff { peak: finite(rate), means: [on, off], size: size.0 as u32 }
             }
             "pareto-on-off" => {
                 let ParetoOnOffSettings { rate, on, off, shape, size } = ParetoOnOffSettings::of(values);
                 Self::ParetoOnOff {
                     peak: finite(rate),
-                    means: [on.max(SHORTEST), off],
+                    means: [on, off],
                     shape: shape.0,
                     size: size.0 as u32,
                 }

@@ -61,8 +61,8 @@ pub(super) struct MmppSettings {
     /// Rates of the states; the next state is any other one, with equal probability.
     #[setting(default = "1 Mbit/s, 9 Mbit/s", grammar = RATES)]
     pub rates: Arc<Vec<Rate>>,
-    /// Mean duration of a state, at least 1 us.
-    #[setting(default = "100 ms", max = DAY)]
+    /// Mean duration of a state.
+    #[setting(default = "100 ms", min = SHORTEST, max = DAY)]
     pub dwell: Nanos,
     #[setting(like = SIZE)]
     pub size: Bytes,
@@ -74,7 +74,8 @@ pub(super) struct MmppSettings {
     key = "background",
     kind = "on-off",
     source = "Longwire's own: packets come as on-time at the rate has given their bits; the mean rate is \
-        rate * on / (on + off)"
+        rate * on / (on + off)",
+    live
 )]
 pub(super) struct OnOffSettings {
     #[setting(like = PEAK)]
@@ -93,7 +94,8 @@ pub(super) struct OnOffSettings {
     key = "background",
     kind = "pareto-on-off",
     source = "Willinger, Taqqu, Sherman & Wilson, Self-similarity through high-variability, 1997: H = (3 - \
-        shape) / 2"
+        shape) / 2",
+    live
 )]
 pub(super) struct ParetoOnOffSettings {
     #[setting(like = PEAK)]
@@ -173,21 +175,22 @@ const SIZE: Param = Param {
 };
 
 const DAY: Nanos = Nanos::from_secs(86_400);
-const TIME: ParamKind = ParamKind::Time { min: Nanos::ZERO, max: DAY };
+/// The shortest mean duration of a state that sends, which bounds the work per packet.
+const SHORTEST: Nanos = Nanos::from_micros(1);
 
 const ON: Param = Param {
     name: "on",
-    kind: TIME,
+    kind: ParamKind::Time { min: SHORTEST, max: DAY },
     default: Fallback::Required,
-    help: "Mean time on, 1 us to 24 hours.",
+    help: "Mean time on.",
     live: true,
 };
 
 const OFF: Param = Param {
     name: "off",
-    kind: TIME,
+    kind: ParamKind::Time { min: Nanos::ZERO, max: DAY },
     default: Fallback::Required,
-    help: "Mean time off, up to 24 hours.",
+    help: "Mean time off.",
     live: true,
 };
 

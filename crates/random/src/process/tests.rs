@@ -392,6 +392,8 @@ fn every_spec_builds_and_follows_its_dice() {
         error("pareto-on-off", &[("rate", "1 Mbit/s"), ("on", "1 s"), ("off", "1 s"), ("shape", "1")])
             .contains("1.01")
     );
+    let least = error("on-off", &[("rate", "1 Mbit/s"), ("on", "0 s"), ("off", "1 s")]);
+    assert!(least.contains("a time from 1 us"), "{least}");
 }
 
 fn any_model() -> impl Strategy<Value = Model> {

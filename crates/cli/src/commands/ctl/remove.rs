@@ -3,7 +3,6 @@
 use super::add;
 use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome};
-use anyhow::Context;
 use longwire_control::RewireRequest;
 
 /// Remove links, hosts, ports, bridges, routers and traffic sources while it runs
@@ -42,7 +41,11 @@ impl Args {
     /// If the instance refuses or does not answer.
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
-        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
-        add::tell("ctl remove", &done, self.json)
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| {
+            let is_refusal = add::is_refusal(&error);
+            let error = anyhow::Error::from(error);
+            if is_refusal { error.context("nothing was removed") } else { error }
+        });
+        add::tell("ctl remove", &done?, self.json)
     }
 }

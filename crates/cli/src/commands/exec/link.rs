@@ -32,7 +32,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
-    /// Jitter each way, normally distributed; packets keep their order: 5ms. Default: none.
+    /// Jitter each way: delays vary evenly by up to this, either way, and packets keep their order: 5ms.
+    /// Default: none.
     #[arg(long, value_name = "TIME", requires = "delay")]
     jitter: Option<Nanos>,
 

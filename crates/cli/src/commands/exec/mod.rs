@@ -12,11 +12,11 @@ use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attendant, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, LoopbackServices, OutsideSockets, OwnUser,
     Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, enter_user_namespace, exit_code,
-    keep_for, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
+    keep_for, may_change_user, may_make_hosts, taps, way_out_mtu,
 };
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
-use longwire_run::test_hosts::{TestHosts, wiring};
+use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
 use serde_json::Value;
 use serve::Services;
@@ -197,7 +197,7 @@ impl Args {
         for host in &mut plan.hosts {
             host.driver = ends.driver;
         }
-        sweep().context("removing what killed runs left")?;
+        sweep()?;
         let name = format!("exec-{}", std::process::id());
         let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
         let net = ExecNet::create(&name, &spec)?;

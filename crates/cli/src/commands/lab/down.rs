@@ -2,6 +2,7 @@
 
 use crate::outcome::{print_report, print_with};
 use crate::{Json, Outcome, outcome};
+use longwire_port::interface::clear_leftovers;
 use longwire_report::Report;
 use longwire_run::labs::{EndedLab, LabEntry, find, labs, take_down, unknown};
 use longwire_run::report_text;
@@ -36,6 +37,7 @@ impl Args {
         }
         // Listing the sockets removes those of killed runs. A directory that can't be used has none of ours.
         let _ = longwire_control::list(&longwire_control::directory());
+        clear_leftovers();
         // Runs and commands behind a link have labs, too, which must be ended by their own processes.
         let kept =
             |lab: &LabEntry| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
