@@ -32,8 +32,8 @@ struct Trial {
 }
 
 impl ProgramCost {
-    /// The cost at these prices. The budgets are those of the paper's router, and of routers that guarantee each
-    /// of the `rates`, less `set_aside` of the worker's time.
+    /// The cost at these prices. The budgets are those of the paper's router, and of routers that guarantee
+    /// each of the `rates`, less `set_aside` of the worker's time.
     ///
     /// # Errors
     /// If there is no such program, or the verifier refuses it.
