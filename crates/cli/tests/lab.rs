@@ -187,12 +187,13 @@ fn iperf_gets_what_the_link_carries() {
         return println!("skipped iperf_gets_what_the_link_carries: iperf3 is not installed");
     }
     let folder = Folder::new("iperf");
+    // A short queue: the receiver also counts what waits when the sender's time is over.
     let scenario = folder.write(
         "iperf.toml",
         "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
          address = \"10.0.0.2/24\"\n\
          [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
-         queue = \"100 packets\"\n",
+         queue = \"20 packets\"\n",
     );
     let Some(lab) = ReportedLab::new("iperf", &scenario) else { return };
     let server = lab.sh(
