@@ -133,9 +133,11 @@ impl Tokens {
                 refused(StatusCode::FORBIDDEN, format!("your scope is {scope}, and this needs {needed}"))
             }
             (None, Some(certificate)) => {
-                let line = format!("{} {}", needed.word(), certificate.fingerprint());
-                let detail =
-                    format!("your certificate has no scope here; it needs a line in the file: {line}");
+                let (needed, print) = (needed.word(), certificate.fingerprint());
+                let detail = format!(
+                    "your certificate has no scope here, and this needs {needed}; a line of the file gives it \
+                     one (read, steer, or install to run scenarios): SCOPE {print}"
+                );
                 refused(StatusCode::FORBIDDEN, detail)
             }
             (None, None) => {

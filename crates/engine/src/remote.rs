@@ -14,19 +14,19 @@ use longwire_link::Links;
 use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) enum Command {
-    Flow(Sender<(FlowStats, Nanos)>),
-    Report { first: u32, reply: Sender<ReportPart> },
-    Links { links: Vec<u32>, reply: Sender<Vec<LinkReport>> },
+    Flow(SyncSender<(FlowStats, Nanos)>),
+    Report { first: u32, reply: SyncSender<ReportPart> },
+    Links { links: Vec<u32>, reply: SyncSender<Vec<LinkReport>> },
     Sample { into: Sample, reply: SyncSender<Sample> },
-    MadeOf { what: Vec<(TargetKind, u32)>, reply: Sender<Vec<Option<Arc<Blocks>>>> },
-    Change { changes: Vec<LocalChange>, bases: Bases, step: Step, reply: Sender<Result<Changed, String>> },
+    MadeOf { what: Vec<(TargetKind, u32)>, reply: SyncSender<Vec<Option<Arc<Blocks>>>> },
+    Change { changes: Vec<LocalChange>, bases: Bases, step: Step, reply: SyncSender<Result<Changed, String>> },
     AtNode { place: u32, act: AtNode },
     Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
     Query(LinkQuery),
@@ -155,7 +155,7 @@ impl Remote {
     /// If a worker has ended or does not answer.
     pub fn report(&self, tolerance: crate::Tolerance) -> Result<Report, RemoteError> {
         let _wired = self.rewiring.read().unwrap_or_else(PoisonError::into_inner);
-        let (reply, answers) = channel();
+        let (reply, answers) = sync_channel(self.inboxes.len());
         for worker in 0..self.inboxes.len() as u32 {
             self.tell(worker, Command::Report { first: 0, reply: reply.clone() })?;
         }
@@ -163,7 +163,7 @@ impl Remote {
         let mut lateness = Lateness::default();
         let mut counting = self.inboxes.len();
         while counting > 0 {
-            let part = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            let part = looked_for(&answers)?;
             if let Some(first) = part.next {
                 self.tell(part.worker, Command::Report { first, reply: reply.clone() })?;
             } else {
@@ -186,8 +186,7 @@ impl Remote {
         self.ask_about(places, |links, reply| Command::Links { links, reply })
     }
 
-    /// Each worker's records so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
-    /// allocate nor wake another thread.
+    /// Each worker's records so far, in `spare` memory, so that the workers need not allocate.
     pub(crate) fn samples(&self, spare: &mut Vec<Sample>) -> Result<Vec<Sample>, RemoteError> {
         let (reply, answers) = sync_channel(self.inboxes.len());
         for inbox in &self.inboxes {
@@ -206,14 +205,14 @@ impl Remote {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn flow(&self) -> Result<(FlowStats, Nanos), RemoteError> {
-        let (reply, answers) = channel();
+        let (reply, answers) = sync_channel(self.inboxes.len());
         for inbox in &self.inboxes {
             inbox.send(Command::Flow(reply.clone())).map_err(|_| RemoteError::Gone)?;
         }
         self.ring();
         let (mut all, mut last) = (FlowStats::default(), Nanos::ZERO);
         for _ in &self.inboxes {
-            let (flow, at) = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            let (flow, at) = looked_for(&answers)?;
             all.add(&flow);
             last = last.max(at);
         }
@@ -256,8 +255,6 @@ impl Remote {
         node: NodeRef,
         act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
-        // Room for the answer is allocated here, and the answer is polled: the worker neither allocates nor
-        // wakes another thread.
         let (reply, answer) = sync_channel(1);
         let act = move |node: &mut dyn Node, now| {
             let node: &mut dyn Any = node;
@@ -274,7 +271,7 @@ impl Remote {
     fn ask_about<P, T>(
         &self,
         objects: impl Iterator<Item = (u32, P)>,
-        command: impl Fn(Vec<P>, Sender<Vec<T>>) -> Command,
+        command: impl Fn(Vec<P>, SyncSender<Vec<T>>) -> Command,
     ) -> Result<Vec<T>, RemoteError> {
         let ByWorker { parts, order } = ByWorker::new(objects);
         Ok(in_order(&order, self.ask_each(parts, command)?))
@@ -284,15 +281,14 @@ impl Remote {
     pub(crate) fn ask_each<P, T>(
         &self,
         parts: Vec<(u32, P)>,
-        command: impl Fn(P, Sender<T>) -> Command,
+        command: impl Fn(P, SyncSender<T>) -> Command,
     ) -> Result<Vec<T>, RemoteError> {
         let asked = parts.into_iter().map(|(worker, part)| {
-            let (reply, answer) = channel();
+            let (reply, answer) = sync_channel(1);
             self.tell(worker, command(part, reply)).map(|()| answer)
         });
         let answers = asked.collect::<Result<Vec<_>, _>>()?;
-        let answer = |answer: Receiver<T>| answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone);
-        answers.into_iter().map(answer).collect()
+        answers.iter().map(looked_for).collect()
     }
 
     /// Sends a command to one worker.
@@ -304,7 +300,8 @@ impl Remote {
     }
 }
 
-/// Polls for an answer for at most [`PATIENCE`].
+/// Polls for an answer for at most [`PATIENCE`]. Its room was allocated by this thread, and this thread wakes by
+/// itself, because a worker that has to wake another holds up packets by that system call.
 pub(crate) fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {

@@ -18,6 +18,8 @@ mod frame;
 mod import;
 #[path = "../../run/tests/exercise/install.rs"]
 pub mod install;
+#[path = "../../run/tests/exercise/log.rs"]
+mod log;
 #[path = "../../nesp/tests/exercise/nesp.rs"]
 mod nesp;
 #[path = "../../program/tests/exercise/program.rs"]
@@ -73,6 +75,7 @@ pub const ALL: &[Target] = &[
     Target { name: "rules", run: rules::run, folders: &["fuzz/corpus/rules"] },
     Target { name: "trace", run: trace::run, folders: &["fuzz/corpus/trace"] },
     Target { name: "distribution", run: distribution::run, folders: &["fuzz/corpus/distribution"] },
+    Target { name: "log", run: log::run, folders: &["fuzz/corpus/log"] },
     Target { name: "distill", run: distill::run, folders: &["fuzz/corpus/distill"] },
     Target { name: "import", run: import::run, folders: &["fuzz/corpus/import"] },
     Target { name: "scenario", run: scenario::run, folders: &["fuzz/corpus/scenario", "scenarios"] },

@@ -5,6 +5,7 @@ use super::row::Event;
 use crate::series::csv_text;
 use longwire_units::{Nanos, counted};
 use serde_json::json;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// A kind of lines.
@@ -71,7 +72,7 @@ impl Entry {
         if event == Event::Lost {
             return writeln!(out, "{seconds}.{nanos:09} lost   {} before this", counted(id, "event"));
         }
-        let link = self.link.as_deref().unwrap_or("-");
+        let link = self.link.as_deref().map_or_else(|| "-".into(), printable);
         write!(out, "{seconds}.{nanos:09} {:6} {link:12} #{id} {length} B", event.name())?;
         if segments > 1 {
             write!(out, " in {segments} segments")?;
@@ -80,11 +81,16 @@ impl Entry {
             write!(out, ", {queue_bytes} B in the queue")?;
         }
         if let Some(reason) = &self.reason {
-            write!(out, ", {reason}")?;
+            write!(out, ", {}", printable(reason))?;
         }
         if let (Event::Leave, Some(arrival)) = (event, self.arrival_ns) {
             write!(out, ", after {}", Nanos(time_ns.saturating_sub(arrival)))?;
         }
         writeln!(out)
     }
+}
+
+/// A name of a file from elsewhere as a terminal may show it: without line breaks and control sequences.
+fn printable(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) { name.escape_debug().to_string().into() } else { name.into() }
 }

@@ -53,8 +53,11 @@ pub fn read(path: &Path, then: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> a
     read_input(file, path, then)
 }
 
-/// Reads the log in `input`, which is the file of this name.
-pub(super) fn read_input(
+/// Reads the log in `input`, which is the file of this name, as [`read`] does.
+///
+/// # Errors
+/// As those of [`read`].
+pub fn read_input(
     input: impl Read,
     file: &Path,
     then: &mut dyn FnMut(Entry) -> anyhow::Result<()>,

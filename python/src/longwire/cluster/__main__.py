@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -143,8 +144,11 @@ def _end(options: argparse.Namespace) -> int:
 
 
 def _print(report: Dict[str, Any]) -> int:
-    json.dump(report, sys.stdout, indent=2)
-    print()
+    try:
+        print(json.dumps(report, indent=2), flush=True)
+    except BrokenPipeError:
+        # The reader has enough, such as `head`. Python would complain about the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if report["pass"] and report["fidelity"]["faithful"] else 1
 
 
