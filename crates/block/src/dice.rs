@@ -40,6 +40,17 @@ impl Dice {
         mix(self.state)
     }
 
+    /// The same as a draw that nobody looks at.
+    #[inline]
+    pub fn skip(&mut self) {
+        self.state = self.state.wrapping_add(self.increment);
+    }
+
+    /// Takes back the last draws of [`Dice::draw`]: they come again.
+    pub fn take_back(&mut self, draws: u32) {
+        self.state = self.state.wrapping_sub(self.increment.wrapping_mul(u64::from(draws)));
+    }
+
     /// A draw uniform in `0..bound` (Lemire's multiply-shift with rejection: no bias). Zero if `bound` is
     /// zero.
     #[inline]
@@ -80,6 +91,16 @@ mod tests {
     }
 
     const FROZEN: [u64; 3] = [11208308066298833956, 1478408076278188252, 4035010628321864129];
+
+    #[test]
+    fn draws_are_taken_back_and_skipped() {
+        let mut dice = Dice::named(1, "a");
+        let mut draws = || -> Vec<_> { (0..5).map(|_| dice.draw()).collect() };
+        let first = draws();
+        dice.take_back(3);
+        dice.skip();
+        assert_eq!([dice.draw(), dice.draw()], first[3..]);
+    }
 
     #[test]
     fn names_and_seeds_give_unrelated_streams() {

@@ -85,7 +85,7 @@ impl Link {
         let frame = at.pool.meta(handle).wire_len;
         if !self.blocks().before.chain.is_empty() {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.blocks().before.chain.judge(&mut offer);
+            let verdict = self.blocks().before.judge(&mut offer);
             if let Some(&effects) = offer.done() {
                 return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
             }

@@ -267,8 +267,8 @@ impl Link {
     /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
     pub(crate) fn take_judges(&mut self) -> Vec<AnyJudge> {
         let Blocks { before, wire, .. } = self.blocks();
-        let mut judges = std::mem::take(before).chain.into_vec();
-        judges.extend(std::mem::take(wire).chain.into_vec());
+        let mut judges = before.take();
+        judges.append(&mut wire.take());
         judges
     }
 

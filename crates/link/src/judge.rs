@@ -1,6 +1,7 @@
 //! Judges of packets: filters and impairments.
 
 use crate::fate::{Coming, VerdictWithEffects};
+use crate::foresight::Foresight;
 use crate::stage::{Holds, OfStage};
 use longwire_block::{Block, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -30,6 +31,17 @@ pub trait Judge: Block {
         false
     }
 
+    /// Which of the next packets it certainly passes, after it has been asked about one at `now`. It is not
+    /// asked about these, so it goes on as if they had come.
+    #[inline(always)]
+    fn foresee(&mut self, _now: Nanos) -> Option<Foresight> {
+        None
+    }
+
+    /// Goes back: the last `unused` of the packets that it foresaw have not come. A change follows, or a packet
+    /// that is not one of them.
+    fn recall(&mut self, _unused: u32) {}
+
     /// Whether it judges packets when their last bit is sent, rather than on arrival.
     fn on_wire(&self) -> bool {
         false
@@ -51,7 +63,8 @@ pub trait Judge: Block {
 pub(crate) type PacketJudge<C> =
     fn(&mut C, &Pool, Handle, Nanos, u32, &mut Option<VerdictWithEffects>) -> JudgesVerdict;
 
-/// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it.
+/// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it. Called for
+/// packets that it has not foreseen.
 pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
     place: &mut C,
     pool: &Pool,
@@ -60,9 +73,19 @@ pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
     bytes: u32,
     affected: &mut Option<VerdictWithEffects>,
 ) -> JudgesVerdict {
-    match place.held().and_then(J::of) {
+    let (held, foreseen) = place.held();
+    match held.and_then(J::of) {
         Some(judge) if !judge.spares(pool, handle, bytes) => {
-            ask_fully(|offer| judge.judge(offer), pool, handle, Coming { now, frame: bytes }, affected)
+            if foreseen.packets() > 0 {
+                judge.recall(foreseen.packets());
+                *foreseen = Foresight::NONE;
+            }
+            let coming = Coming { now, frame: bytes };
+            let judged = ask_fully(|offer| judge.judge(offer), pool, handle, coming, affected);
+            if let Some(next) = judge.foresee(now) {
+                *foreseen = next;
+            }
+            judged
         }
         _ => JudgesVerdict::Passes,
     }

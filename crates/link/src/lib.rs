@@ -21,6 +21,7 @@ mod events;
 mod fate;
 mod fifo;
 pub mod filter;
+mod foresight;
 mod front;
 mod has;
 pub mod impair;

@@ -8,7 +8,7 @@
 //! leaves that to [`Link::ask`]; packets that are not decided on arrival are left to others, unchanged.
 
 use crate::blocks::Blocks;
-use crate::chain::{AnyJudge, Chain};
+use crate::chain::{AnyJudge, Chain, Judges};
 use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
@@ -155,6 +155,12 @@ impl Links {
     }
 }
 
+/// The judges before the queue, or those on the wire if nothing separates them from the arrival.
+#[inline(always)]
+fn first_judges(blocks: &mut Blocks) -> &mut Judges {
+    if blocks.wire_first { &mut blocks.wire } else { &mut blocks.before }
+}
+
 impl Link {
     /// Accepts a packet that arrives at `Meta::arrival`. `dice` are looked up only if they are needed.
     #[inline(always)]
@@ -182,6 +188,7 @@ impl Link {
             let meta = match self.profile.loss.strikes(dice) {
                 Some(false) => meta,
                 Some(true) => return Fate::Dropped(DropReason::Loss),
+                None if self.is_foreseen(now, frame) => meta,
                 None => match self.judge(pool, handle, Coming { now, frame }, affected) {
                     JudgesVerdict::Passes => pool.meta_mut(handle),
                     judged => return self.fate_by(judged),
@@ -200,6 +207,7 @@ impl Link {
         let meta = match self.profile.loss.strikes(dice) {
             Some(false) => meta,
             Some(true) => return Fate::Dropped(DropReason::Loss),
+            None if self.is_foreseen(now, frame) => meta,
             None => match self.judge(pool, handle, Coming { now, frame }, affected) {
                 JudgesVerdict::Passes => pool.meta_mut(handle),
                 judged => return self.fate_by(judged),
@@ -262,6 +270,7 @@ impl Link {
         match self.profile.loss.strikes(|| dice) {
             Some(false) => {}
             Some(true) => return Fate::Dropped(DropReason::Loss),
+            None if self.is_foreseen(coming.now, coming.frame) => {}
             None => match self.judge(pool, handle, coming, affected) {
                 JudgesVerdict::Passes => {}
                 judged => return self.fate_by(judged),
@@ -281,8 +290,14 @@ impl Link {
         }
     }
 
-    /// Asks the judges before the queue, or those on the wire if nothing separates them from the arrival.
-    /// Further effects go to `affected`. Out of line, for links without judges.
+    /// Whether the judge that [`Link::judge`] would ask has foreseen this packet. A call of its own, because
+    /// the plain case has no register to spare.
+    #[inline(never)]
+    fn is_foreseen(&mut self, now: Nanos, frame: u32) -> bool {
+        self.known_blocks_mut().is_some_and(|blocks| first_judges(blocks).foresees(now, frame))
+    }
+
+    /// Asks the judges that are first about a packet that is not foreseen. Further effects go to `affected`. Out of line, for links without judges.
     #[cold]
     #[inline(never)]
     fn judge(
@@ -294,8 +309,7 @@ impl Link {
     ) -> JudgesVerdict {
         // A link without blocks of its own has no judges. So this is only a jump to the judge.
         let Some(blocks) = self.known_blocks_mut() else { return JudgesVerdict::Passes };
-        let judges = if blocks.wire_first { &mut blocks.wire } else { &mut blocks.before };
-        judges.judge_packet(pool, handle, coming, affected)
+        first_judges(blocks).ask(pool, handle, coming, affected)
     }
 
     /// Handles a packet with a band, which matters if the queue is replaced later.

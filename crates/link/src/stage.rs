@@ -1,5 +1,7 @@
 //! The macro that makes a stage from its blocks.
 
+use crate::foresight::Foresight;
+
 /// Makes a stage: an enum of its blocks, each in its own file, with the link's calls to them.
 ///
 /// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small
@@ -202,8 +204,8 @@ pub(crate) trait OfStage<S>: Sized {
     fn of(stage: &mut S) -> Option<&mut Self>;
 }
 
-/// What holds a block of a stage.
+/// What holds a judge of a stage.
 pub(crate) trait Holds<S> {
-    /// The stage; none if there is no block.
-    fn held(&mut self) -> Option<&mut S>;
+    /// The stage, or none if there is no judge, and what the judge has foreseen.
+    fn held(&mut self) -> (Option<&mut S>, &mut Foresight);
 }

@@ -108,7 +108,7 @@ impl Link {
             return Ok(Effects::default());
         }
         let mut offer = Offer::pooled(now, segment.frame, at.pool, train);
-        let verdict = self.blocks().before.chain.judge(&mut offer);
+        let verdict = self.blocks().before.judge(&mut offer);
         let effects = offer.done().copied().unwrap_or_default();
         match verdict {
             Verdict::Drop(reason) => {

@@ -160,7 +160,7 @@ impl Link {
 
     fn judge_on_wire(&mut self, pool: &Pool, handle: Handle, now: Nanos, bytes: u32) -> (Verdict, Effects) {
         let mut offer = Offer::pooled(now, bytes, pool, handle);
-        let mut verdict = self.blocks().wire.chain.judge(&mut offer);
+        let mut verdict = self.blocks().wire.judge(&mut offer);
         let lossy = self.line.features & has::LOSSY_DELAY != 0;
         if lossy && !matches!(verdict, Verdict::Drop(_)) && self.blocks().delay.loses() {
             verdict = Verdict::Drop(DropReason::Loss);
@@ -190,7 +190,7 @@ impl Link {
         let mut copy = None;
         if self.line.features & has::WIRE != 0 {
             let mut offer = Offer::pooled(now, at.pool.meta(handle).wire_len, at.pool, handle);
-            let verdict = self.blocks().wire.chain.judge(&mut offer);
+            let verdict = self.blocks().wire.judge(&mut offer);
             let effects = offer.done().copied().unwrap_or_default();
             if let Verdict::Drop(reason) = verdict {
                 return self.drop(at.pool, handle, reason);

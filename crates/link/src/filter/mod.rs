@@ -35,6 +35,7 @@ crate::stage::stage! {
             Rules = rules::Rules,
         }
     }
+    fn recall(&mut self, unused: u32);
     ask
     fn on_wire(&self) -> bool;
     fn hastens(&self) -> bool;

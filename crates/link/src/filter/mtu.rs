@@ -1,8 +1,10 @@
 //! The longest packet that a link carries.
 
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::Settings;
+use longwire_units::Nanos;
 use longwire_wire::l3_offset;
 
 /// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the
@@ -54,6 +56,11 @@ impl Judge for Mtu {
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if exceeds(offer, self.mtu) { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }
     }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        Some(Foresight::of_length(self.mtu + ETHERNET_HEADER))
+    }
 }
 
 /// Drops packets longer than the MTU and informs the sender, as a router would.
@@ -92,6 +99,11 @@ impl Judge for TooBig {
         }
         offer.effects().too_big = Some(self.mtu);
         Verdict::Drop(DropReason::Mtu)
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        Some(Foresight::of_length(self.mtu + ETHERNET_HEADER))
     }
 }
 

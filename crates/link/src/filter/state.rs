@@ -1,5 +1,6 @@
 //! Whether a link carries packets.
 
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
@@ -44,6 +45,11 @@ impl Judge for Fixed {
     #[inline]
     fn judge(&mut self, _: &mut Offer<'_>) -> Verdict {
         if self.up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        self.up.then_some(Foresight::ALL)
     }
 
     fn is_up(&self, _: Nanos) -> bool {
@@ -108,6 +114,11 @@ impl Judge for Flap {
             (self.is_up, self.edge) = self.at(offer.now);
         }
         if self.is_up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        self.is_up.then_some(Foresight::ALL.before(self.edge))
     }
 
     /// Does not advance the state: an earlier packet may still come.

@@ -1,5 +1,6 @@
 //! A link whose state follows a trace.
 
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use crate::transmit::trace::END_PARAM;
 use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
@@ -72,6 +73,13 @@ impl Judge for StateTrace {
         let is_up = self.is_up_at(&mut cursor, offer.now);
         self.cursor = cursor;
         if is_up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, now: Nanos) -> Option<Foresight> {
+        let mut cursor = self.cursor;
+        let is_up = self.is_up_at(&mut cursor, now);
+        is_up.then_some(Foresight::ALL.before(self.begin + cursor.next_change()))
     }
 
     /// Does not advance the cursor: an earlier packet may still come.

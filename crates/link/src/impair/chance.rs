@@ -1,5 +1,6 @@
 //! Random events with a probability, independent or clustered.
 
+use super::foreseen::Process;
 use longwire_block::Dice;
 use longwire_units::Probability;
 
@@ -8,7 +9,7 @@ use longwire_units::Probability;
 /// these parameters, so the share of events stays p for any ρ (netem's filter of its random numbers does not
 /// preserve it).
 #[derive(Debug, Clone)]
-pub(crate) struct Chance {
+pub struct Chance {
     after_event: Probability,
     after_none: Probability,
     event: bool,
@@ -27,18 +28,20 @@ impl Chance {
         self.after_none = Probability::from_bits(probability.bits() - part(probability.bits(), correlation));
     }
 
-    /// Whether the event happens now. Draws once, even at 0 %.
-    #[inline]
-    pub(crate) fn happens(&mut self) -> bool {
-        let probability = if self.event { self.after_event } else { self.after_none };
-        self.event = probability.happens(self.dice.draw());
-        self.event
-    }
-
     /// Another draw, for details of the event.
     #[inline]
     pub(crate) fn draw(&mut self) -> u64 {
         self.dice.draw()
+    }
+}
+
+impl Process for Chance {
+    /// Whether the event happens now. Draws once, even at 0 %.
+    #[inline]
+    fn strikes(&mut self) -> bool {
+        let probability = if self.event { self.after_event } else { self.after_none };
+        self.event = probability.happens(self.dice.draw());
+        self.event
     }
 }
 
@@ -60,7 +63,7 @@ mod tests {
             let (p, rho): (Probability, Probability) = (p.parse().unwrap(), rho.parse().unwrap());
             chance.change(p, rho);
             let n = 400_000;
-            let events: Vec<bool> = (0..n).map(|_| chance.happens()).collect();
+            let events: Vec<bool> = (0..n).map(|_| chance.strikes()).collect();
             let share = events.iter().filter(|&&event| event).count() as f64 / f64::from(n);
             let both = events.windows(2).filter(|w| w[0] && w[1]).count() as f64 / f64::from(n - 1);
             let correlation = (both - share * share) / (share * (1.0 - share));

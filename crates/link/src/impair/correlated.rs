@@ -1,19 +1,14 @@
 //! Clustered loss, defined by its share and the correlation of successive packets.
 
 use super::chance::Chance;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_block::Dice;
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
 /// Loses a share of the packets, with correlation between successive packets.
-#[derive(Debug)]
-pub struct Correlated {
-    chance: Chance,
-    on_wire: bool,
-    mark: bool,
-}
+pub type Correlated = Lossy<Chance>;
 
 /// Loses a share of the packets; each outcome is correlated with the one before.
 #[derive(Debug, Settings)]
@@ -35,28 +30,15 @@ pub struct CorrelatedSettings {
     ecn: bool,
 }
 
-impl Block for Correlated {
+impl Loss for Chance {
     type Settings = CorrelatedSettings;
 
-    fn build(settings: CorrelatedSettings, dice: Dice) -> Self {
-        let mut block = Self { chance: Chance::new(dice), on_wire: false, mark: false };
-        block.change(settings);
-        block
+    fn new(dice: Dice) -> Self {
+        Self::new(dice)
     }
 
-    fn change(&mut self, settings: CorrelatedSettings) {
-        self.chance.change(settings.probability, settings.correlation);
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
-    }
-}
-
-impl Judge for Correlated {
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.chance.happens() { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+    fn change(&mut self, settings: CorrelatedSettings) -> (Place, bool) {
+        self.change(settings.probability, settings.correlation);
+        (settings.place, settings.ecn)
     }
 }

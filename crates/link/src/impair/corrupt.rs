@@ -1,16 +1,18 @@
 //! Packets with a few flipped bits, regardless of length.
 
 use super::chance::Chance;
+use super::foreseen::Foreseen;
 use super::{HEADERS_PARAM, Headers, Place, WHERE_PARAM};
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, Flips, Offer, Verdict};
 use longwire_settings::Settings;
-use longwire_units::Probability;
+use longwire_units::{Nanos, Probability};
 
 /// Flips a number of bits in some packets. Their checksums are not updated.
 #[derive(Debug)]
 pub struct Corrupt {
-    chance: Chance,
+    chance: Foreseen<Chance>,
     bits: u16,
     spare_headers: bool,
     on_wire: bool,
@@ -38,14 +40,14 @@ impl Block for Corrupt {
     type Settings = CorruptSettings;
 
     fn build(settings: CorruptSettings, dice: Dice) -> Self {
-        let chance = Chance::new(dice);
+        let chance = Foreseen::new(Chance::new(dice));
         let mut block = Self { chance, bits: 1, spare_headers: false, on_wire: false };
         block.change(settings);
         block
     }
 
     fn change(&mut self, settings: CorruptSettings) {
-        self.chance.change(settings.probability, settings.correlation);
+        self.chance.process().change(settings.probability, settings.correlation);
         self.bits = settings.bits as u16;
         (self.spare_headers, self.on_wire) =
             (settings.headers == Headers::Spare, settings.place == Place::Wire);
@@ -55,11 +57,20 @@ impl Block for Corrupt {
 impl Judge for Corrupt {
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.chance.happens() {
-            let (count, spare_headers, seed) = (self.bits, self.spare_headers, self.chance.draw());
+        if self.chance.strikes() {
+            let (count, spare_headers, seed) = (self.bits, self.spare_headers, self.chance.process().draw());
             offer.effects().flips = Some(Flips { count, spare_headers, seed });
         }
         Verdict::Pass
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        self.chance.foresee()
+    }
+
+    fn recall(&mut self, unused: u32) {
+        self.chance.recall(unused);
     }
 
     fn on_wire(&self) -> bool {

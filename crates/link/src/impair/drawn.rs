@@ -1,19 +1,21 @@
 //! Loss with a probability drawn for each packet.
 
+use super::foreseen::Process;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_block::Dice;
 use longwire_random::quantile::{CHANCES, Chances};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
 /// Draws a probability from a distribution for each packet, and loses the packet with it. Over many packets
 /// the share lost is the distribution's mean; the distribution only varies the risk of individual packets.
-#[derive(Debug)]
-pub struct Drawn {
+pub type Drawn = Lossy<Draws>;
+
+/// The process of [`Drawn`].
+#[derive(Debug, Clone)]
+pub struct Draws {
     chances: Option<Arc<Chances>>,
-    on_wire: bool,
-    mark: bool,
     dice: Dice,
 }
 
@@ -36,38 +38,34 @@ pub struct DrawnSettings {
     ecn: bool,
 }
 
-impl Block for Drawn {
+impl Loss for Draws {
     type Settings = DrawnSettings;
 
-    fn build(settings: DrawnSettings, dice: Dice) -> Self {
-        let mut block = Self { chances: None, on_wire: false, mark: false, dice };
-        block.change(settings);
-        block
+    fn new(dice: Dice) -> Self {
+        Self { chances: None, dice }
     }
 
-    fn change(&mut self, settings: DrawnSettings) {
+    fn change(&mut self, settings: DrawnSettings) -> (Place, bool) {
         self.chances = Some(settings.distribution);
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
+        (settings.place, settings.ecn)
     }
 }
 
-impl Judge for Drawn {
+impl Process for Draws {
     /// Draws twice for each packet: the probability, and the loss.
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        let Some(chances) = &self.chances else { return Verdict::Pass };
+    #[inline]
+    fn strikes(&mut self) -> bool {
+        let Some(chances) = &self.chances else { return false };
         let probability = chances.at(self.dice.draw());
-        if probability.happens(self.dice.draw()) { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+        probability.happens(self.dice.draw())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Judge;
+    use longwire_block::{Block, Offer, Verdict};
     use longwire_units::Nanos;
 
     /// A probability uniform from 0 to 10 % loses 5 % of 200 000 packets, within four deviations √(np(1 −

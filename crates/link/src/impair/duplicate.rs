@@ -1,7 +1,9 @@
 //! Packets that arrive twice.
 
 use super::chance::Chance;
+use super::foreseen::Foreseen;
 use super::{Place, WHERE_PARAM};
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::Settings;
@@ -11,7 +13,7 @@ use longwire_units::{Nanos, Probability};
 /// that it waits and is transmitted like any other packet.
 #[derive(Debug)]
 pub struct Duplicate {
-    chance: Chance,
+    chance: Foreseen<Chance>,
     delay: Nanos,
     on_wire: bool,
 }
@@ -41,13 +43,13 @@ impl Block for Duplicate {
     type Settings = DuplicateSettings;
 
     fn build(settings: DuplicateSettings, dice: Dice) -> Self {
-        let mut block = Self { chance: Chance::new(dice), delay: Nanos::ZERO, on_wire: true };
+        let mut block = Self { chance: Foreseen::new(Chance::new(dice)), delay: Nanos::ZERO, on_wire: true };
         block.change(settings);
         block
     }
 
     fn change(&mut self, settings: DuplicateSettings) {
-        self.chance.change(settings.probability, settings.correlation);
+        self.chance.process().change(settings.probability, settings.correlation);
         (self.delay, self.on_wire) = (settings.delay, settings.place == Place::Wire);
     }
 }
@@ -55,10 +57,19 @@ impl Block for Duplicate {
 impl Judge for Duplicate {
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.chance.happens() {
+        if self.chance.strikes() {
             offer.effects().copy = Some(self.delay);
         }
         Verdict::Pass
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        self.chance.foresee()
+    }
+
+    fn recall(&mut self, unused: u32) {
+        self.chance.recall(unused);
     }
 
     fn on_wire(&self) -> bool {

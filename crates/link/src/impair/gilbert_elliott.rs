@@ -1,24 +1,20 @@
 //! Loss in bursts: a channel with a good and a bad state.
 
+use super::foreseen::Process;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_block::Dice;
 use longwire_settings::{Millionths, Settings};
 use longwire_units::Probability;
 
 /// A channel in a good or a bad state, each with its own probability of reception.
 ///
 /// The mean loss is (1 − k)·r/(p + r) + (1 − h)·p/(p + r), the mean duration of the bad state 1/r packets.
-#[derive(Debug)]
-pub struct GilbertElliott {
-    channel: Channel,
-    on_wire: bool,
-    mark: bool,
-}
+pub type GilbertElliott = Lossy<Channel>;
 
 /// The channel itself.
-#[derive(Debug)]
-struct Channel {
+#[derive(Debug, Clone)]
+pub struct Channel {
     /// Probabilities of leaving the good state, and the bad one.
     p: Probability,
     r: Probability,
@@ -29,18 +25,18 @@ struct Channel {
     dice: Dice,
 }
 
-impl Channel {
-    fn new(dice: Dice) -> Self {
-        let zero = Probability::ZERO;
-        Self { p: zero, r: zero, lost_good: zero, lost_bad: zero, bad: false, dice }
-    }
-
-    /// Whether the next packet is lost. Draws twice: for the state, then for the packet.
+impl Process for Channel {
+    /// Draws twice: for the state, then for the packet.
     #[inline]
-    fn loses(&mut self) -> bool {
+    fn strikes(&mut self) -> bool {
         let leaves = if self.bad { self.r } else { self.p };
         self.bad ^= leaves.happens(self.dice.draw());
         let lost = if self.bad { self.lost_bad } else { self.lost_good };
+        if lost == Probability::ZERO {
+            // Whatever is drawn, and mostly so.
+            self.dice.skip();
+            return false;
+        }
         lost.happens(self.dice.draw())
     }
 }
@@ -71,40 +67,33 @@ pub struct GilbertElliottSettings {
     ecn: bool,
 }
 
-impl Block for GilbertElliott {
+impl Loss for Channel {
     type Settings = GilbertElliottSettings;
 
-    fn build(settings: GilbertElliottSettings, dice: Dice) -> Self {
-        let mut block = Self { channel: Channel::new(dice), on_wire: false, mark: false };
-        block.change(settings);
-        block
+    fn new(dice: Dice) -> Self {
+        let zero = Probability::ZERO;
+        Self { p: zero, r: zero, lost_good: zero, lost_bad: zero, bad: false, dice }
     }
 
-    fn change(&mut self, settings: GilbertElliottSettings) {
-        let channel = &mut self.channel;
-        (channel.p, channel.r) = (settings.p, settings.r);
-        (channel.lost_bad, channel.lost_good) = (not(settings.h), not(settings.k));
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
-    }
-}
-
-impl Judge for GilbertElliott {
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+    fn change(&mut self, settings: GilbertElliottSettings) -> (Place, bool) {
+        (self.p, self.r) = (settings.p, settings.r);
+        (self.lost_bad, self.lost_good) = (not(settings.h), not(settings.k));
+        (settings.place, settings.ecn)
     }
 }
 
 /// A Gilbert-Elliott channel by other parameters: the share of packets lost, and the mean length of a burst.
-#[derive(Debug)]
-pub struct Burst {
-    channel: Channel,
-    on_wire: bool,
-    mark: bool,
+pub type Burst = Lossy<Bursts>;
+
+/// The channel of [`Burst`].
+#[derive(Debug, Clone)]
+pub struct Bursts(Channel);
+
+impl Process for Bursts {
+    #[inline]
+    fn strikes(&mut self) -> bool {
+        self.0.strikes()
+    }
 }
 
 /// Loses a share of the packets in bursts of a mean length.
@@ -128,30 +117,16 @@ pub struct BurstSettings {
     ecn: bool,
 }
 
-impl Block for Burst {
+impl Loss for Bursts {
     type Settings = BurstSettings;
 
-    fn build(settings: BurstSettings, dice: Dice) -> Self {
-        let mut block = Self { channel: Channel::new(dice), on_wire: false, mark: false };
-        block.channel.lost_bad = Probability::ONE;
-        block.change(settings);
-        block
+    fn new(dice: Dice) -> Self {
+        Self(Channel { lost_bad: Probability::ONE, ..Channel::new(dice) })
     }
 
-    fn change(&mut self, settings: BurstSettings) {
-        (self.channel.p, self.channel.r) = transitions(settings.loss, settings.burst.0);
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
-    }
-}
-
-impl Judge for Burst {
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        if self.channel.loses() { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+    fn change(&mut self, settings: BurstSettings) -> (Place, bool) {
+        (self.0.p, self.0.r) = transitions(settings.loss, settings.burst.0);
+        (settings.place, settings.ecn)
     }
 }
 
@@ -181,6 +156,8 @@ fn not(probability: Probability) -> Probability {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Judge;
+    use longwire_block::{Offer, Verdict};
     use longwire_units::Nanos;
 
     fn fates<B: Judge>(given: &[(&str, &str)], n: u32) -> Vec<bool> {

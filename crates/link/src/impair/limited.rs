@@ -1,8 +1,9 @@
 //! Independent loss of at most so many packets in a row.
 
+use super::foreseen::Process;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_block::Dice;
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
@@ -10,15 +11,16 @@ use longwire_units::Probability;
 ///
 /// With loss probability p and most = m, the share lost is s/(1 + s), where s = p + p² + … + pᵐ: a run of
 /// losses has that mean length, and the packet after it passes.
-#[derive(Debug)]
-pub struct Limited {
+pub type Limited = Lossy<Rows>;
+
+/// The process of [`Limited`].
+#[derive(Debug, Clone)]
+pub struct Rows {
     probability: Probability,
     most: u64,
     /// Losses since the last packet that passed.
     in_a_row: u64,
     dice: Dice,
-    on_wire: bool,
-    mark: bool,
 }
 
 /// Loses packets independently, at most so many in a row.
@@ -36,41 +38,34 @@ pub struct LimitedSettings {
     ecn: bool,
 }
 
-impl Block for Limited {
+impl Loss for Rows {
     type Settings = LimitedSettings;
 
-    fn build(settings: LimitedSettings, dice: Dice) -> Self {
-        let probability = settings.probability;
-        let mut block = Self { probability, most: 1, in_a_row: 0, dice, on_wire: false, mark: false };
-        block.change(settings);
-        block
+    fn new(dice: Dice) -> Self {
+        Self { probability: Probability::ZERO, most: 1, in_a_row: 0, dice }
     }
 
-    fn change(&mut self, settings: LimitedSettings) {
-        self.probability = settings.probability;
-        self.most = settings.most;
-        self.on_wire = settings.place == Place::Wire;
-        self.mark = settings.ecn;
+    fn change(&mut self, settings: LimitedSettings) -> (Place, bool) {
+        (self.probability, self.most) = (settings.probability, settings.most);
+        (settings.place, settings.ecn)
     }
 }
 
-impl Judge for Limited {
+impl Process for Rows {
     /// Draws once for each packet, also for one that the limit lets pass.
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+    #[inline]
+    fn strikes(&mut self) -> bool {
         let is_lost = self.probability.happens(self.dice.draw()) && self.in_a_row < self.most;
         self.in_a_row = if is_lost { self.in_a_row + 1 } else { 0 };
-        if is_lost { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+        is_lost
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Judge;
+    use longwire_block::{Block, Offer, Verdict};
     use longwire_units::Nanos;
 
     fn runs(probability: &str, most: u64, packets: usize) -> Vec<bool> {

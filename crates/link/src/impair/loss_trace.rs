@@ -1,6 +1,8 @@
 //! Loss that follows a trace.
 
+use super::foreseen::MOST;
 use super::{ECN_PARAM, Place, WHERE_PARAM};
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use crate::transmit::trace::END_PARAM;
 use longwire_block::{Block, Dice, Grammar, Offer, Verdict};
@@ -75,14 +77,40 @@ impl Block for LossTrace {
     }
 }
 
+impl LossTrace {
+    #[inline(always)]
+    fn probability_at(&mut self, now: Nanos) -> Probability {
+        let now = now.since(self.begin);
+        let probability = self.losses.as_deref().and_then(|losses| self.cursor.value_at(losses, now));
+        probability.unwrap_or_default()
+    }
+}
+
 impl Judge for LossTrace {
     /// Draws once for each packet whatever the probability, so that another trace does not shift later draws.
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        let now = offer.now.since(self.begin);
-        let probability = self.losses.as_deref().and_then(|losses| self.cursor.value_at(losses, now));
-        let is_lost = probability.unwrap_or_default().happens(self.dice.draw());
+        let is_lost = self.probability_at(offer.now).happens(self.dice.draw());
         if is_lost { super::lose(offer, self.mark) } else { Verdict::Pass }
+    }
+
+    /// Until the probability changes.
+    #[inline(always)]
+    fn foresee(&mut self, now: Nanos) -> Option<Foresight> {
+        let probability = self.probability_at(now);
+        let mut passed = 0;
+        while passed < MOST {
+            let mut dice = self.dice.clone();
+            if probability.happens(dice.draw()) {
+                break;
+            }
+            (self.dice, passed) = (dice, passed + 1);
+        }
+        Some(Foresight::of_packets(passed)?.before(self.begin + self.cursor.next_change()))
+    }
+
+    fn recall(&mut self, unused: u32) {
+        self.dice.take_back(unused);
     }
 
     fn on_wire(&self) -> bool {

@@ -1,24 +1,26 @@
 //! Loss by a Markov chain of four states.
 
+use super::foreseen::Process;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Offer, Verdict};
+use longwire_block::Dice;
 use longwire_settings::Settings;
 use longwire_units::Probability;
 
 /// A chain of four states: received in a gap (1), received in a burst (2), lost in a burst (3), isolated loss
 /// (4). From 4 it always returns to 1. The chain moves at each packet, and the new state is the packet's
 /// fate.
-#[derive(Debug)]
-pub struct Markov {
+pub type Markov = Lossy<States>;
+
+/// The process of [`Markov`].
+#[derive(Debug, Clone)]
+pub struct States {
     p13: u64,
     p31: u64,
     p32: u64,
     p23: u64,
     p14: u64,
     state: State,
-    on_wire: bool,
-    mark: bool,
     dice: Dice,
 }
 
@@ -59,36 +61,24 @@ pub struct MarkovSettings {
     ecn: bool,
 }
 
-impl Block for Markov {
+impl Loss for States {
     type Settings = MarkovSettings;
 
-    fn build(settings: MarkovSettings, dice: Dice) -> Self {
+    fn new(dice: Dice) -> Self {
         let (state, zero) = (State::ReceivedInGap, 0);
-        let mut block = Self {
-            p13: zero,
-            p31: zero,
-            p32: zero,
-            p23: zero,
-            p14: zero,
-            state,
-            on_wire: false,
-            mark: false,
-            dice,
-        };
-        block.change(settings);
-        block
+        Self { p13: zero, p31: zero, p32: zero, p23: zero, p14: zero, state, dice }
     }
 
-    fn change(&mut self, settings: MarkovSettings) {
+    fn change(&mut self, settings: MarkovSettings) -> (Place, bool) {
         let MarkovSettings { p13, p31, p32, p23, p14, .. } = settings;
         [self.p13, self.p31, self.p32, self.p23, self.p14] = [p13, p31, p32, p23, p14].map(Probability::bits);
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
+        (settings.place, settings.ecn)
     }
 }
 
-impl Judge for Markov {
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+impl Process for States {
+    #[inline]
+    fn strikes(&mut self) -> bool {
         // If two transitions have probabilities that add up to more than one, the first named takes
         // precedence.
         let draw = self.dice.draw() >> 1;
@@ -103,20 +93,15 @@ impl Judge for Markov {
             State::LostInBurst if draw < before(self.p32, self.p31) => State::ReceivedInGap,
             State::LostInBurst => State::LostInBurst,
         };
-        match self.state {
-            State::LostInBurst | State::LostAlone => super::lose(offer, self.mark),
-            State::ReceivedInGap | State::ReceivedInBurst => Verdict::Pass,
-        }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+        matches!(self.state, State::LostInBurst | State::LostAlone)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Judge;
+    use longwire_block::{Block, Offer, Verdict};
     use longwire_units::Nanos;
 
     fn share(given: &[(&str, &str)], n: u32) -> f64 {

@@ -6,10 +6,12 @@ pub mod correlated;
 pub mod corrupt;
 pub mod drawn;
 pub mod duplicate;
+mod foreseen;
 pub mod gilbert_elliott;
 pub mod independent;
 pub mod limited;
 pub mod loss_trace;
+pub mod lossy;
 pub mod markov;
 pub mod pattern;
 pub mod reorder;
@@ -46,6 +48,7 @@ crate::stage::stage! {
             Reorder = reorder::Reorder,
         }
     }
+    fn recall(&mut self, unused: u32);
     ask
     fn on_wire(&self) -> bool;
     fn hastens(&self) -> bool;
@@ -56,8 +59,10 @@ crate::stage::stage! {
 
 /// Position of an impairment: the words of `where`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
-pub(crate) enum Place {
+pub enum Place {
+    /// Before the queue.
     Queue,
+    /// After transmission.
     Wire,
 }
 

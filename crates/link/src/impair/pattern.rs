@@ -1,8 +1,9 @@
 //! Loss by a fixed pattern.
 
+use super::foreseen::Process;
+use super::lossy::{Loss, Lossy};
 use super::{ECN_PARAM, Place, WHERE_PARAM};
-use crate::judge::Judge;
-use longwire_block::{Block, Dice, Grammar, Offer, Verdict};
+use longwire_block::{Dice, Grammar};
 use longwire_settings::Settings;
 use std::any::Any;
 use std::ops::RangeInclusive;
@@ -11,15 +12,16 @@ use std::sync::Arc;
 
 /// Loses every n-th packet, and the packets in a list. Packets are numbered from 1 in order of arrival; each
 /// segment of a train is counted.
-#[derive(Debug)]
-pub struct Pattern {
+pub type Pattern = Lossy<Numbers>;
+
+/// The process of [`Pattern`].
+#[derive(Debug, Clone)]
+pub struct Numbers {
     every: u64,
     list: Arc<Ranges>,
     /// The first range of the list that has not ended.
     at: usize,
     seen: u64,
-    on_wire: bool,
-    mark: bool,
 }
 
 /// Ascending ranges with gaps between them.
@@ -52,38 +54,31 @@ pub struct PatternSettings {
     ecn: bool,
 }
 
-impl Block for Pattern {
+impl Loss for Numbers {
     type Settings = PatternSettings;
 
-    fn build(settings: PatternSettings, _: Dice) -> Self {
-        let mut block = Self { every: 0, list: Arc::default(), at: 0, seen: 0, on_wire: false, mark: false };
-        block.change(settings);
-        block
+    fn new(_: Dice) -> Self {
+        Self { every: 0, list: Arc::default(), at: 0, seen: 0 }
     }
 
     /// Applies a new pattern; the numbering continues.
-    fn change(&mut self, settings: PatternSettings) {
+    fn change(&mut self, settings: PatternSettings) -> (Place, bool) {
         self.every = settings.every;
         self.list = settings.list;
         self.at = self.list.0.partition_point(|range| *range.end() <= self.seen);
-        (self.on_wire, self.mark) = (settings.place == Place::Wire, settings.ecn);
+        (settings.place, settings.ecn)
     }
 }
 
-impl Judge for Pattern {
-    #[inline(always)]
-    fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
+impl Process for Numbers {
+    #[inline]
+    fn strikes(&mut self) -> bool {
         self.seen += 1;
         let listed = self.list.0.get(self.at).is_some_and(|range| range.contains(&self.seen));
         if self.list.0.get(self.at).is_some_and(|range| *range.end() <= self.seen) {
             self.at += 1;
         }
-        let lost = listed || (self.every > 0 && self.seen.is_multiple_of(self.every));
-        if lost { super::lose(offer, self.mark) } else { Verdict::Pass }
-    }
-
-    fn on_wire(&self) -> bool {
-        self.on_wire
+        listed || (self.every > 0 && self.seen.is_multiple_of(self.every))
     }
 }
 
@@ -122,6 +117,8 @@ fn read_list(text: &str, _: &Path) -> Result<Arc<dyn Any + Send + Sync>, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Judge;
+    use longwire_block::{Block, Offer, Verdict};
     use longwire_units::Nanos;
 
     fn lost(given: &[(&str, &str)], n: u64) -> Vec<u64> {

@@ -1,6 +1,8 @@
 //! Packets that overtake others.
 
 use super::chance::Chance;
+use super::foreseen::{Foreseen, Process};
+use crate::foresight::Foresight;
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
@@ -14,13 +16,32 @@ use longwire_units::{Nanos, Probability};
 /// `netem_enqueue` and `netem_dequeue`).
 #[derive(Debug)]
 pub struct Reorder {
+    turns: Foreseen<Turns>,
+    by: Nanos,
+    /// Whether they bypass the whole link.
+    past_link: bool,
+}
+
+/// Which packets overtake others.
+#[derive(Debug, Clone)]
+struct Turns {
     chance: Chance,
     gap: u64,
     /// Packets since the last that overtook.
     since: u64,
-    by: Nanos,
-    /// Whether they bypass the whole link.
-    past_link: bool,
+}
+
+impl Process for Turns {
+    /// Only draws for packets whose turn it is.
+    #[inline]
+    fn strikes(&mut self) -> bool {
+        self.since += 1;
+        let overtakes = self.since >= self.gap && self.chance.strikes();
+        if overtakes {
+            self.since = 0;
+        }
+        overtakes
+    }
 }
 
 /// Words of `past`.
@@ -60,25 +81,24 @@ impl Block for Reorder {
     type Settings = ReorderSettings;
 
     fn build(settings: ReorderSettings, dice: Dice) -> Self {
-        let mut block =
-            Self { chance: Chance::new(dice), gap: 1, since: 0, by: Nanos::ZERO, past_link: false };
+        let turns = Foreseen::new(Turns { chance: Chance::new(dice), gap: 1, since: 0 });
+        let mut block = Self { turns, by: Nanos::ZERO, past_link: false };
         block.change(settings);
         block
     }
 
     fn change(&mut self, settings: ReorderSettings) {
-        self.chance.change(settings.probability, settings.correlation);
-        (self.gap, self.by, self.past_link) = (settings.gap, settings.by, settings.past == Past::Link);
+        let turns = self.turns.process();
+        turns.chance.change(settings.probability, settings.correlation);
+        turns.gap = settings.gap;
+        (self.by, self.past_link) = (settings.by, settings.past == Past::Link);
     }
 }
 
 impl Judge for Reorder {
-    /// Only draws for packets whose turn it is.
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        self.since += 1;
-        if self.since >= self.gap && self.chance.happens() {
-            self.since = 0;
+        if self.turns.strikes() {
             if self.past_link {
                 offer.effects().past = true;
             } else {
@@ -86,6 +106,15 @@ impl Judge for Reorder {
             }
         }
         Verdict::Pass
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
+        self.turns.foresee()
+    }
+
+    fn recall(&mut self, unused: u32) {
+        self.turns.recall(unused);
     }
 
     fn on_wire(&self) -> bool {
