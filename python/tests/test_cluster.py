@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -19,6 +19,7 @@ from fake_agent import FakeAgent
 
 from longwire import LongwireError, NotFaithful, Scenario
 from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, parts_of, run
+from longwire.cluster.__main__ import _KEYS
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
 from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
@@ -124,6 +125,32 @@ def test_mistakes_in_hosts_name_what_was_written(agents: Agents, tmp_path: Path)
     command = [sys.executable, "-m", "longwire.cluster", "run", str(scenario), "--hosts", str(hosts)]
     done = subprocess.run(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2 and done.stderr.startswith(f'error: {hosts}: latency: "150" has no unit')
+
+
+@pytest.mark.parametrize(
+    "wrong, why",
+    [
+        (1, "1 is no object"),
+        ({"delay": "1 ms"}, 'there is no "delay"'),
+        ({"address": 1}, "name or address is missing"),
+        ({"nodes": "uplink"}, "nodes is no list of names"),
+        ({"cores": "2"}, "cores is no whole number"),
+        ({"prices": 1}, "prices is no text"),
+    ],
+)
+def test_mistakes_in_a_host_of_a_file_are_named(wrong: Any, why: str) -> None:
+    right = Host("one", "192.0.2.1", "https://192.0.2.1:8399", ("a",), 2, "one.prices")
+    assert Host.of_json(right.to_json()) == right
+    given = {**right.to_json(), **wrong} if isinstance(wrong, dict) else wrong
+    with pytest.raises(LongwireError, match=f"^a host of the cluster is wrong: {re.escape(why)}"):
+        Host.of_json(given)
+
+
+def test_the_book_lists_the_keys_of_a_file_of_hosts(repository: Path) -> None:
+    page = (repository / "docs" / "book" / "cluster.md").read_text(encoding="utf-8")
+    section = page.split("From a shell:")[1].split("## On Ray")[0]
+    keys = _KEYS | {field.name for field in fields(Host)}
+    assert [key for key in sorted(keys) if f'"{key}"' not in section and f"`{key}`" not in section] == []
 
 
 def test_a_run_starts_and_ends_on_all_hosts(agents: Agents) -> None:

@@ -95,6 +95,18 @@ fn packets_follow_the_traces() {
 }
 
 #[test]
+fn the_books_file_makes_a_scenario() {
+    let page = std::fs::read_to_string(repository("docs/book/constellations.md")).unwrap();
+    let text = page.split("```text\n").find(|block| block.starts_with("duration = ")).unwrap();
+    let folder = Folder::new("sky-book");
+    let file = folder.write("sky.toml", text.split("```").next().unwrap());
+    let report = json(&longwire(&["constellation", &file, "--output", &folder.text("sky"), "--json"]), 0);
+    assert_eq!(report["pass"], true, "{report:#}");
+    let checked = longwire(&["check", &folder.text("sky/constellation.toml")]);
+    assert!(checked.status.success(), "{}", stderr(&checked));
+}
+
+#[test]
 fn options_do_without_a_file() {
     let folder = Folder::new("sky-options");
     let stations = ["--station", "oslo:59.91:10.75", "--station", "rome:41.9:12.5"];

@@ -289,6 +289,10 @@ fn a_scenario_can_be_looked_at() {
     }
     for (scenario, wanted) in [
         ("rebind --delay=15ms --bandwidth=10Mbps --queue=25", "--first-rebind is missing"),
+        (
+            "drop-rate --delay=15ms --bandwidth=10Mbps --queue=25 --rate_to_client=1",
+            "--rate_to_server is missing; this scenario needs it",
+        ),
         ("simple --delay=15ms", "there are simple-p2p, blackhole, drop-rate"),
     ] {
         let refused = longwire(&["quic-interop", "run", scenario]);

@@ -10,6 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::started::Started;
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// Time limit for events that must happen.
@@ -273,6 +274,21 @@ fn columns_that_no_task_has_are_named() {
     assert!(rows(&stdout(&output))[0]["dropped"].is_u64());
 }
 
+/// A sweep of many seconds; the line comes after two.
+#[test]
+fn a_long_sweep_says_how_far_it_is() {
+    let tasks = "scenario = \"net.toml\"\nseeds = 2000\n";
+    let (_folder, file) = folder("sweep-progress", tasks);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(["sweep", "run", &file, "--jobs", "1"]);
+    let (running, line) = Started::ready(&mut command, " of 2000 tasks");
+    let count: Option<u32> =
+        line.split(" of ").next().and_then(|count| count.rsplit(' ').next()?.parse().ok());
+    assert!(count.is_some_and(|count| count > 0 && count.is_multiple_of(200)), "{line}");
+    assert!(line.ends_with(" tasks, 0 failed"), "{line}");
+    drop(running);
+}
+
 #[test]
 fn mistakes_name_their_place() {
     let (folder, _) = folder("sweep-mistakes", SWEEP);
@@ -306,6 +322,8 @@ fn mistakes_name_their_place() {
     let output = longwire(&["sweep", "run", &file, "--task", "12"]);
     let told = stderr(&output);
     assert!(told.contains("there is no task 12; the sweep has tasks 0 to 11"), "{told}");
+    let output = longwire(&["sweep", "run", &file, "--task", "3,12-20"]);
+    assert!(stderr(&output).contains("there is no task 12;"), "{}", stderr(&output));
     let output = longwire(&["sweep", "run", &file, "--task", "1-x"]);
     assert!(stderr(&output).contains("--task: write numbers of tasks"), "{}", stderr(&output));
     // A device such as /dev/full would be read without an end.
@@ -409,6 +427,24 @@ fn jobs_of_an_array_make_the_same_rows() {
     let files: Vec<String> = (0..12).map(|number| folder.text(&format!("rows-{number}.jsonl"))).collect();
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     assert_eq!(text, well(&["sweep", "run", &file]));
+}
+
+/// The book's range for jobs of a hundred tasks, of which the last job has fewer.
+#[test]
+fn the_last_job_of_an_array_takes_what_is_left() {
+    let tasks = "scenario = \"net.toml\"\nfor = \"10 ms\"\nseeds = 130\n";
+    let (folder, file) = folder("sweep-hundreds", tasks);
+    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+    let range = page.split('`').find(|text| text.starts_with("--task \"$((N")).unwrap();
+    let rows: String = ["0", "1"]
+        .map(|number| {
+            let mut job = in_shell(&format!("longwire sweep run sweep.toml {range}"), &folder);
+            let output = job.env("N", number).output().unwrap();
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        })
+        .concat();
+    assert_eq!(rows, well(&["sweep", "run", &file]));
 }
 
 /// A cluster of one node on loopback, whose daemons end when it is dropped.

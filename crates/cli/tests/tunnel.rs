@@ -109,8 +109,7 @@ impl Instance {
         }
     }
 
-    /// Replies to so many pings, and the least round trip in ms.
-    fn ping(&self, host: &str, to: &str, count: u32) -> (u32, f64) {
+    fn ping(&self, host: &str, to: &str, count: u32) -> Pings {
         let lab = Lab::open(&self.name).unwrap();
         pinged(lab.host(host).unwrap().command("ping").unwrap(), to, count)
     }
@@ -122,14 +121,22 @@ impl Instance {
     }
 }
 
-/// Replies to so many pings of `ping`, and the least round trip in ms.
-fn pinged(mut ping: Command, to: &str, count: u32) -> (u32, f64) {
-    ping.args(["-n", "-q", "-i", "0.02", "-W", "5", "-c", &count.to_string(), to]);
+/// Round trips of pings in ms.
+struct Pings {
+    received: usize,
+    least: f64,
+    median: f64,
+}
+
+/// So many pings of `ping`.
+fn pinged(mut ping: Command, to: &str, count: u32) -> Pings {
+    ping.args(["-n", "-i", "0.02", "-W", "5", "-c", &count.to_string(), to]);
     let text = stdout(&ping.output().unwrap());
-    let received = text.split(" received").next().and_then(|before| before.rsplit(' ').next());
-    let least = text.split("min/avg/max/mdev = ").nth(1).and_then(|rest| rest.split('/').next());
-    let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
-    (number(received) as u32, number(least))
+    let time = |line: &str| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
+    let mut times: Vec<f64> = text.lines().filter_map(time).collect();
+    times.sort_by(f64::total_cmp);
+    let at = |index: usize| times.get(index).copied().unwrap_or_default();
+    Pings { received: times.len(), least: at(0), median: at(times.len() / 2) }
 }
 
 /// A delay of 20 ms, half of it at each end: a ping takes it, and every frame is accounted for.
@@ -139,7 +146,7 @@ fn two_instances_carry_a_network_together() {
     let link =
         |to: &str| format!("[[link]]\nname = \"in\"\nfrom = \"far\"\nto = \"{to}\"\ndelay = \"10 ms\"\n");
     let [east, west] = net.connected(&link("east"), &link("west"));
-    let (received, least) = east.ping("east", "10.0.0.2", 20);
+    let Pings { received, least, .. } = east.ping("east", "10.0.0.2", 20);
     assert_eq!(received, 20);
     // Each frame leaves 10 ms after it left the other instance, as far as the clocks are known.
     let error = |instance: &Instance| {
@@ -172,15 +179,19 @@ fn the_network_under_it_disappears() {
     let (under, _) = Started::ready(&mut attach, "a link is on eth");
     let mut ping = Command::new("ip");
     ping.args(["netns", "exec", &net.named("east"), "ping"]);
-    let (_, least_under) = pinged(ping, "192.0.2.2", 20);
+    let under_it = pinged(ping, "192.0.2.2", 100);
+    let least_under = under_it.least;
     assert!(least_under > 4.0, "{least_under} ms");
+    assert!(under_it.median - least_under > 3.0, "{} ms over {least_under} ms", under_it.median);
     let link =
         |to: &str| format!("[[link]]\nname = \"in\"\nfrom = \"far\"\nto = \"{to}\"\ndelay = \"20 ms\"\n");
     let [east, west] = net.connected(&link("east"), &link("west"));
-    let (received, least) = east.ping("east", "10.0.0.2", 100);
+    let Pings { received, least, median } = east.ping("east", "10.0.0.2", 100);
     assert_eq!(received, 100);
     // The network under it never takes less than 4 ms both ways, so with any of that it would be 44 ms.
     assert!(least > 40.0 - least_under && least < 44.0, "{least} ms over {least_under} ms");
+    // Nor is its jitter.
+    assert!(median - least < 3.0, "{median} ms over {least} ms");
     drop((east, west));
     under.end();
 }
@@ -191,7 +202,7 @@ fn a_network_that_is_too_slow_is_named() {
     let Some(net) = Net::new("a_network_that_is_too_slow_is_named", "slow") else { return };
     let strict = "[fidelity]\nwithin = \"1 us\"\n";
     let [east, west] = net.connected("", strict);
-    assert_eq!(east.ping("east", "10.0.0.2", 20).0, 20);
+    assert_eq!(east.ping("east", "10.0.0.2", 20).received, 20);
     let report = west.end();
     let causes = report["fidelity"]["causes"].as_array().unwrap();
     let named = |cause: &Value| {
@@ -208,14 +219,14 @@ fn a_network_that_is_too_slow_is_named() {
 fn a_peer_that_ends_is_noticed_and_found_again() {
     let Some(net) = Net::new("a_peer_that_ends_is_noticed_and_found_again", "gone") else { return };
     let [east, west] = net.connected("", "");
-    assert_eq!(east.ping("east", "10.0.0.2", 3).0, 3);
+    assert_eq!(east.ping("east", "10.0.0.2", 3).received, 3);
     drop(west.end());
     let gone = east.port(|port| port["underlay"]["connected"] == false);
     assert!(gone["fault"].as_str().unwrap().contains("192.0.2.2:7000 does not answer"), "{gone:#}");
-    assert_eq!(east.ping("east", "10.0.0.2", 1).0, 0);
+    assert_eq!(east.ping("east", "10.0.0.2", 1).received, 0);
     let west = net.start("west", "");
     east.port(|port| port["underlay"]["connected"] == true && port["underlay"]["sessions"] == 2);
-    assert_eq!(east.ping("east", "10.0.0.2", 3).0, 3);
+    assert_eq!(east.ping("east", "10.0.0.2", 3).received, 3);
     let report = east.end();
     assert_eq!(row(&report, "port far")["outages"], 2, "before the peer, and without it: {report:#}");
     assert!(row(&report, "port far")["out_down"].as_u64().unwrap() > 0, "{report:#}");
@@ -246,7 +257,7 @@ fn somebody_on_the_way_changes_nothing() {
     let [east, west] = net.connected("", "");
     let recorder = net.run("east", || RawSocket::open("eth", IPV4)).unwrap();
     let sender = net.run("west", || RawSocket::open("eth", IPV4)).unwrap();
-    assert_eq!(west.ping("west", "10.0.0.1", 5).0, 5);
+    assert_eq!(west.ping("west", "10.0.0.1", 5).received, 5);
     let mut recorded = Vec::new();
     let mut buffer = [0; 2048];
     while recorded.len() < 20 {
@@ -279,7 +290,7 @@ fn somebody_on_the_way_changes_nothing() {
             && more(port, "malformed") >= 4 * count
     });
     assert_eq!(port["underlay"]["sessions"], before["underlay"]["sessions"]);
-    assert_eq!(west.ping("west", "10.0.0.1", 5).0, 5, "the tunnel goes on");
+    assert_eq!(west.ping("west", "10.0.0.1", 5).received, 5, "the tunnel goes on");
     // The numbers of a running instance may be older at one end than at the other; those of its end are not.
     let [came, sent] = [(east, "in_frames"), (west, "out_frames")]
         .map(|(instance, name)| row(&instance.end(), "port far")[name].as_u64().unwrap());

@@ -173,7 +173,7 @@ impl<'t> Options<'t> {
     }
 
     fn needed(&self, key: &str) -> Result<&'t str, ImportError> {
-        let missing = || ImportError::new(0, format!("--{key} is missing"), "every scenario says it");
+        let missing = || ImportError::new(0, format!("--{key} is missing"), "this scenario needs it");
         self.0.get(key).copied().filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 

@@ -227,17 +227,17 @@ impl FromStr for Selection {
 }
 
 impl Selection {
-    /// The selected tasks of a sweep, each once, in order.
+    /// The selected tasks of a sweep, each once, in order. A range may reach beyond the last task, as that of
+    /// the last job of an array does.
     ///
     /// # Errors
-    /// If the sweep has no such task.
+    /// If the sweep has no task with the first number of a range.
     pub fn of(&self, sweep: &Sweep) -> anyhow::Result<Vec<u64>> {
         let last = sweep.count().saturating_sub(1);
-        let beyond = self.0.iter().find(|(_, end)| *end > last);
-        if let Some((_, end)) = beyond {
-            anyhow::bail!("there is no task {end}; the sweep has tasks 0 to {last}");
+        if let Some((first, _)) = self.0.iter().find(|(first, _)| *first > last) {
+            anyhow::bail!("there is no task {first}; the sweep has tasks 0 to {last}");
         }
-        let mut all: Vec<u64> = self.0.iter().flat_map(|(first, last)| *first..=*last).collect();
+        let mut all: Vec<u64> = self.0.iter().flat_map(|(first, end)| *first..=last.min(*end)).collect();
         all.sort_unstable();
         all.dedup();
         Ok(all)

@@ -9,7 +9,7 @@ mod split;
 
 use serde_json::Value;
 use std::fmt::Write;
-use support::{Folder, json, longwire, stderr, stdout};
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 const MACHINES: &str = "latency = \"150 us\"\nclock-error = \"30 us\"\nkey = \"tunnel.key\"\n";
 
@@ -123,4 +123,22 @@ fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
     );
     let wrong = run(&link("2 ms"), "latency = 1\n");
     assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains("machines.toml"), "{}", stderr(&wrong));
+}
+
+/// The book's file of machines, without the prices, which nobody has measured here.
+#[test]
+fn the_machines_of_the_book_are_read() {
+    let page = std::fs::read_to_string(repository("docs/book/cluster.md")).unwrap();
+    let text = page.split("```text\n").find(|block| block.contains("[[machine]]")).unwrap();
+    let text = text.split("```").next().unwrap().replace("prices = \"two.prices\"\n", "");
+    let folder = Folder::new("book");
+    let cluster = folder.write("machines.toml", text);
+    let host =
+        |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    let link = "[[link]]\nname = \"wan\"\nbetween = [\"a\", \"uplink\"]\ndelay = \"300 us\"\n";
+    let scenario = folder.write("whole.toml", format!("{}{}{link}", host("a", 1), host("uplink", 2)));
+    let report = json(&longwire(&["partition", &scenario, "--machines", &cluster, "--json"]), 1);
+    assert_eq!(row(&report, "host uplink")["machine"], "two", "{report:#}");
+    let failures = report["failures"].to_string();
+    assert!(failures.contains("delay 300 us < latency 400 us + clock error 30 us"), "{failures}");
 }

@@ -39,16 +39,33 @@ class Host:
     prices: Optional[Pathlike] = None
 
     @classmethod
-    def of_json(cls, keys: Mapping[str, Any]) -> "Host":
+    def of_json(cls, keys: Any) -> "Host":
         """The host that a file describes."""
-        unknown = set(keys) - {"name", "address", "agent", "nodes", "cores", "prices"}
-        if unknown or not all(isinstance(keys.get(key), str) for key in ("name", "address")):
-            wrong = f'there is no "{sorted(unknown)[0]}"' if unknown else "name or address is missing"
+        wrong = cls._wrong(keys)
+        if wrong is not None:
             raise LongwireError(
                 f"a host of the cluster is wrong: {wrong}",
                 fix="it has name, address, agent, nodes, cores and prices",
             )
         return cls(**{**keys, "nodes": tuple(keys.get("nodes", ()))})
+
+    @staticmethod
+    def _wrong(keys: Any) -> Optional[str]:
+        """What is wrong with the keys of a host in a file."""
+        if not isinstance(keys, dict):
+            return f"{keys!r} is no object"
+        unknown = sorted(set(keys) - {"name", "address", "agent", "nodes", "cores", "prices"})
+        if unknown:
+            return f'there is no "{unknown[0]}"'
+        if not all(isinstance(keys.get(key), str) for key in ("name", "address")):
+            return "name or address is missing"
+        nodes = keys.get("nodes", [])
+        if not isinstance(nodes, (list, tuple)) or not all(isinstance(node, str) for node in nodes):
+            return "nodes is no list of names"
+        if type(keys.get("cores", 1)) is not int:
+            return "cores is no whole number"
+        texts = [key for key in ("agent", "prices") if not isinstance(keys.get(key, ""), str)]
+        return f"{texts[0]} is no text" if texts else None
 
     def to_json(self) -> Dict[str, Any]:
         """As a file describes it."""

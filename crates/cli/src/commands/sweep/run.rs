@@ -32,7 +32,7 @@ pub struct Args {
     /// The file of the sweep.
     file: PathBuf,
 
-    /// Run only these tasks: 5, 0-9, or 0-9,17. Default: all.
+    /// Run only these tasks: 5, 0-9, or 0-9,17. A range may reach beyond the last task. Default: all.
     #[arg(long, value_name = "NUMBERS")]
     task: Option<String>,
 
