@@ -19,7 +19,7 @@ from fake_agent import FakeAgent
 
 from longwire import LongwireError, NotFaithful, Scenario
 from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, parts_of, run
-from longwire.cluster.__main__ import _KEYS
+from longwire.cluster.__main__ import _KEYS, _hosts
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
 from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
@@ -144,6 +144,18 @@ def test_mistakes_in_a_host_of_a_file_are_named(wrong: Any, why: str) -> None:
     given = {**right.to_json(), **wrong} if isinstance(wrong, dict) else wrong
     with pytest.raises(LongwireError, match=f"^a host of the cluster is wrong: {re.escape(why)}"):
         Host.of_json(given)
+
+
+def test_a_file_of_hosts_is_read_where_it_lies(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.json"
+    one = {"name": "one", "address": "192.0.2.1", "prices": "one.prices"}
+    keys = {"latency": "1 ms", "clock_error": "1 us", "hosts": [one]}
+    file.write_text(json.dumps(keys))
+    assert _hosts(file)["hosts"][0].prices == tmp_path / "one.prices"
+    for key, wrong in (("hosts", None), ("hosts", {}), ("files", 3)):
+        file.write_text(json.dumps({**keys, key: wrong}))
+        with pytest.raises(LongwireError, match=f"{key} is no list"):
+            _hosts(file)
 
 
 def test_the_book_lists_the_keys_of_a_file_of_hosts(repository: Path) -> None:

@@ -290,9 +290,8 @@ impl Link {
         }
     }
 
-    /// Whether the judge that [`Link::judge`] would ask has foreseen this packet. A call of its own, because
-    /// the plain case has no register to spare.
-    #[inline(never)]
+    /// Whether the judge that [`Link::judge`] would ask has foreseen this packet.
+    #[inline(always)]
     fn is_foreseen(&mut self, now: Nanos, frame: u32) -> bool {
         self.known_blocks_mut().is_some_and(|blocks| first_judges(blocks).foresees(now, frame))
     }

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Dict, List, Optional
@@ -78,10 +79,17 @@ def _hosts(file: Path) -> Dict[str, Any]:
     if unknown or missing:
         wrong = f'there is no "{unknown[0]}"' if unknown else f"{missing[0]} is missing"
         raise LongwireError(f"{file}: {wrong}", fix="docs/book/cluster.md lists the keys")
+    for key in ("hosts", "files"):
+        if not isinstance(read.get(key, []), list):
+            raise LongwireError(f"{file}: {key} is no list", fix="docs/book/cluster.md lists the keys")
+    hosts = [Host.of_json(host) for host in read["hosts"]]
     paths = {key: file.parent / read[key] for key in ("ca", "certificate", "key", "token") if key in read}
     first = {"first_port": read["first_port"]} if "first_port" in read else {}
     return {
-        "hosts": [Host.of_json(host) for host in read["hosts"]],
+        "hosts": [
+            replace(host, prices=file.parent / host.prices) if host.prices is not None else host
+            for host in hosts
+        ],
         "underlay": Underlay(read["latency"], read["clock_error"], **first),
         "name": read.get("name", "cluster"),
         "credentials": Credentials(**paths),
