@@ -40,7 +40,7 @@ impl Dice {
         mix(self.state)
     }
 
-    /// The same as a draw that nobody looks at.
+    /// Leaves out the next draw.
     #[inline]
     pub fn skip(&mut self) {
         self.state = self.state.wrapping_add(self.increment);

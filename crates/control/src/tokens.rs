@@ -135,8 +135,8 @@ impl Tokens {
             (None, Some(certificate)) => {
                 let (needed, print) = (needed.word(), certificate.fingerprint());
                 let detail = format!(
-                    "your certificate has no scope here, and this needs {needed}; a line of the file gives it \
-                     one (read, steer, or install to run scenarios): SCOPE {print}"
+                    "your certificate has no scope here, and this needs {needed}; a line of the file gives \
+                     it one (read, steer, or install to run scenarios): SCOPE {print}"
                 );
                 refused(StatusCode::FORBIDDEN, detail)
             }

@@ -26,11 +26,14 @@ pub(crate) enum Command {
     Links { links: Vec<u32>, reply: SyncSender<Vec<LinkReport>> },
     Sample { into: Sample, reply: SyncSender<Sample> },
     MadeOf { what: Vec<(TargetKind, u32)>, reply: SyncSender<Vec<Option<Arc<Blocks>>>> },
-    Change { changes: Vec<LocalChange>, bases: Bases, step: Step, reply: SyncSender<Result<Changed, String>> },
+    Change { changes: Vec<LocalChange>, bases: Bases, step: Step, reply: SyncSender<ChangeResult> },
     AtNode { place: u32, act: AtNode },
     Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
     Query(LinkQuery),
 }
+
+/// What has changed, or why nothing has.
+pub(crate) type ChangeResult = Result<Changed, String>;
 
 /// A worker's counters, or those of some of its links: of very many it counts a part between two batches.
 pub(crate) struct ReportPart {
@@ -300,8 +303,8 @@ impl Remote {
     }
 }
 
-/// Polls for an answer for at most [`PATIENCE`]. Its room was allocated by this thread, and this thread wakes by
-/// itself, because a worker that has to wake another holds up packets by that system call.
+/// Polls for an answer for at most [`PATIENCE`]. Its room was allocated by this thread, and this thread wakes
+/// by itself, because a worker that has to wake another holds up packets by that system call.
 pub(crate) fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {

@@ -28,7 +28,7 @@ impl Foresight {
         Self { longest, ..Self::ALL }
     }
 
-    /// The same ones, as far as they come before `until`.
+    /// Only those that come before `until`.
     #[inline]
     pub(crate) const fn before(self, until: Nanos) -> Self {
         Self { until, ..self }

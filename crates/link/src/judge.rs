@@ -38,8 +38,8 @@ pub trait Judge: Block {
         None
     }
 
-    /// Goes back: the last `unused` of the packets that it foresaw have not come. A change follows, or a packet
-    /// that is not one of them.
+    /// Goes back: the last `unused` of the packets that it foresaw have not come. A change follows, or a
+    /// packet that is not one of them.
     fn recall(&mut self, _unused: u32) {}
 
     /// Whether it judges packets when their last bit is sent, rather than on arrival.
@@ -63,8 +63,8 @@ pub trait Judge: Block {
 pub(crate) type PacketJudge<C> =
     fn(&mut C, &Pool, Handle, Nanos, u32, &mut Option<VerdictWithEffects>) -> JudgesVerdict;
 
-/// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it. Called for
-/// packets that it has not foreseen.
+/// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it. Called
+/// for packets that it has not foreseen.
 pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
     place: &mut C,
     pool: &Pool,

@@ -296,7 +296,8 @@ impl Link {
         self.known_blocks_mut().is_some_and(|blocks| first_judges(blocks).foresees(now, frame))
     }
 
-    /// Asks the judges that are first about a packet that is not foreseen. Further effects go to `affected`. Out of line, for links without judges.
+    /// Asks the judges that are first about a packet that is not foreseen. Further effects go to `affected`.
+    /// Out of line, for links without judges.
     #[cold]
     #[inline(never)]
     fn judge(

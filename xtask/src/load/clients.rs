@@ -16,8 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "lwload";
-/// Pairs of periods: with the clients for a minute, and without them. Short ones, because a shared machine is slow
-/// for seconds, and their medians are compared.
+/// Pairs of periods: with the clients for a minute, and without them. Short ones, because a shared machine is
+/// slow for seconds, and their medians are compared.
 const ROUNDS: usize = 12;
 const PERIOD: Duration = Duration::from_secs(5);
 /// From a period to the next.
@@ -121,7 +121,7 @@ struct Target {
 struct Period {
     /// The 99th percentile of the lateness, in ns.
     late: u64,
-    /// The same of the packets that should not have left while the worker had no processor.
+    /// That of the packets that should not have left while the worker had no processor.
     late_apart: u64,
     /// Resident memory at its end, in bytes.
     resident: u64,

@@ -4,8 +4,8 @@ use longwire_run::packet_log::printing::LineFormat;
 use longwire_run::packet_log::reading::read_input;
 use std::path::Path;
 
-/// Reads the bytes as a log in either format. Every entry can be printed in every way: as one line, but for CSV,
-/// where a name may contain line breaks between quotes.
+/// Reads the bytes as a log in either format. Every entry can be printed in every way: as one line, but for
+/// CSV, where a name may contain line breaks between quotes.
 pub fn run(bytes: &[u8]) {
     let mut line = String::new();
     let read = read_input(bytes, Path::new("log"), &mut |entry| {
