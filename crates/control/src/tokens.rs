@@ -328,9 +328,9 @@ mod tests {
         assert!(check(&alice_anew, Method::PATCH, &bearer).is_ok(), "a token adds to it");
         let stranger = certificate::tests::named(&["*"], 0xcd);
         let problem = check(&stranger, Method::GET, &none).unwrap_err();
-        assert!(
-            problem.status == 403 && problem.detail.contains(&format!("read sha256:{}", "cd".repeat(32)))
-        );
+        let line = format!("SCOPE sha256:{}", "cd".repeat(32));
+        assert_eq!(problem.status, 403);
+        assert!(problem.detail.contains("needs read") && problem.detail.ends_with(&line), "{problem:?}");
     }
 
     #[test]
