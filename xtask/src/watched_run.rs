@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// How long an instance may take to be there.
 const TO_START: Duration = Duration::from_secs(60);
 
+/// The name of the threads that answer requests of the API.
+const ANSWERING: &str = "answers";
+
 /// A run in real time.
 pub(crate) struct WatchedRun {
     child: Child,
@@ -25,8 +28,10 @@ pub(crate) struct Sample {
     pub(crate) resident: u64,
     /// Open descriptors.
     pub(crate) descriptors: u64,
-    /// Threads.
+    /// Threads, without those that answer.
     pub(crate) threads: u64,
+    /// Threads that answer requests of the API: started and ended with the demand.
+    pub(crate) answering: u64,
 }
 
 impl WatchedRun {
@@ -75,13 +80,12 @@ impl WatchedRun {
         ensure!(self.child.try_wait()?.is_none(), "the run has ended before its time");
         let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
         let status = fs::read_to_string(folder.join("status")).context("reading the status of the run")?;
-        let value = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key));
-            let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-            number.with_context(|| format!("no {key} in the status of the run"))
-        };
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let resident = resident.context("no resident memory in the status of the run")? << 10;
         let descriptors = fs::read_dir(folder.join("fd"))?.count() as u64;
-        Ok(Sample { resident: value("VmRSS:")? << 10, threads: value("Threads:")?, descriptors })
+        let (answering, threads) = thread_counts(&folder)?;
+        Ok(Sample { resident, descriptors, threads, answering })
     }
 
     /// Asks it to end before its time, and waits for that.
@@ -113,6 +117,20 @@ impl Drop for WatchedRun {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// How many threads of a process answer requests, and how many others it has.
+fn thread_counts(process: &Path) -> Result<(u64, u64)> {
+    let (mut answering, mut others) = (0, 0);
+    for thread in fs::read_dir(process.join("task"))? {
+        match fs::read_to_string(thread?.path().join("comm")) {
+            Ok(name) if name.trim_end() == ANSWERING => answering += 1,
+            Ok(_) => others += 1,
+            // It has ended since the folder was read.
+            Err(_) => {}
+        }
+    }
+    Ok((answering, others))
 }
 
 /// Takes a host's interface down, or up.

@@ -127,9 +127,10 @@ impl Drop for Service {
     }
 }
 
-/// The runtime of a service: its own thread, and two that may block while workers answer.
+/// The runtime of a service: its own thread, and at most two that block while workers answer. These are started
+/// when they are needed, and end after ten seconds without work.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(2).build()
+    Builder::new_current_thread().enable_all().max_blocking_threads(2).thread_name("answers").build()
 }
 
 async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Receiver<()>) {

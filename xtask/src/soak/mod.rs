@@ -23,6 +23,9 @@ const EACH_SAMPLE: Duration = Duration::from_secs(1);
 const EACH_FLAP: u64 = 150;
 /// How much more memory the last quarter may have than the second: pages touched for the first time.
 const MOST_GROWTH: u64 = 4 << 20;
+/// How many threads may answer requests at a time. Two that overlapped once take turns from then on, so that
+/// neither ends while requests come often.
+const MOST_ANSWERING: u64 = 2;
 
 /// What a link gets, one after the other.
 const CHANGES: [(&str, &str); 15] = [
@@ -174,6 +177,8 @@ fn judge(soaked: &SoakResult, run: &Report) -> Report {
     report.push(grown("resident memory", "bytes", MOST_GROWTH, |sample| sample.resident));
     report.push(grown("descriptors", "", 0, |sample| sample.descriptors));
     report.push(grown("threads", "", 0, |sample| sample.threads));
+    let answering = soaked.samples.iter().map(|sample| sample.answering).max().unwrap_or(0);
+    report.push(Row::new("answering", "threads").expected(MOST_ANSWERING).measured(answering).at_most());
     let conserved = run.row("packets accounted for").and_then(|row| row.pass) == Some(true);
     report.push(Row::new("packets accounted for", "").judged(conserved));
     let all_taken = soaked.refused.is_empty() && soaked.changes > 0;
@@ -190,7 +195,20 @@ mod tests {
     use super::*;
 
     fn judged(descriptors: impl Fn(u64) -> u64) -> bool {
-        let sample = |at| Sample { resident: 50 << 20, descriptors: descriptors(at), threads: 8 };
+        judged_with(descriptors, |_| 7, |_| 1)
+    }
+
+    fn judged_with(
+        descriptors: impl Fn(u64) -> u64,
+        threads: impl Fn(u64) -> u64,
+        answering: impl Fn(u64) -> u64,
+    ) -> bool {
+        let sample = |at| Sample {
+            resident: 50 << 20,
+            descriptors: descriptors(at),
+            threads: threads(at),
+            answering: answering(at),
+        };
         let samples = (0..40).map(sample).collect();
         let mut run = Report::new("run");
         run.push(Row::new("packets accounted for", "").judged(true));
@@ -206,5 +224,16 @@ mod tests {
     #[test]
     fn a_descriptor_kept_now_and_then_is_a_leak() {
         assert!(!judged(|at| 27 + at / 15));
+    }
+
+    #[test]
+    fn a_second_thread_that_answers_is_no_leak_and_a_third_is() {
+        assert!(judged_with(|_| 27, |_| 7, |at| 1 + u64::from(at > 25)));
+        assert!(!judged_with(|_| 27, |_| 7, |at| 1 + u64::from(at > 25) + u64::from(at == 30)));
+    }
+
+    #[test]
+    fn a_thread_that_stays_is_a_leak() {
+        assert!(!judged_with(|_| 27, |at| 7 + u64::from(at > 25), |_| 1));
     }
 }
