@@ -41,7 +41,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
 
 async fn ask(State(instance): Running, router: String, ask: ProgramRequest) -> Answer {
     let answered = blocking(move || {
-        let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
+        let refused = |error| Box::new(Problem::from_set(&error, &|kind| instance.names(kind)));
         instance.forwarders(&router, &ask).map_err(refused)
     });
     answered.await?.map(Json).map_err(|problem| *problem)

@@ -26,10 +26,10 @@ pub struct Problem {
     /// The HTTP status.
     #[schema(example = 404)]
     pub status: u16,
-    /// The fault and its fix.
+    /// The fault and its fix; if several settings are wrong, a line for each.
     #[schema(example = "there is no link \"upp\"; did you mean \"up\"?")]
     pub detail: String,
-    /// The key of the request that is wrong, if any.
+    /// The key of the request that is wrong, if any; of several the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// What was probably meant.
@@ -74,7 +74,7 @@ impl Problem {
     }
 
     /// The problem for an instance's refusal; `names` returns the names of a kind's objects.
-    pub(crate) fn from_set(error: &SetError, names: impl Fn(Kind) -> Arc<[String]>) -> Self {
+    pub(crate) fn from_set(error: &SetError, names: &dyn Fn(Kind) -> Arc<[String]>) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
             SetError::Unknown { kind, name } => {
@@ -87,6 +87,15 @@ impl Problem {
                 problem.detail += &meant(near.as_ref());
                 problem.suggestion = near.map(|(_, name)| name);
                 problem
+            }
+            SetError::Several(faults) => {
+                let each: Vec<_> = faults.iter().map(|fault| Self::from_set(fault, names)).collect();
+                let details: Vec<_> = each.iter().map(|problem| &*problem.detail).collect();
+                let all = Self::new(StatusCode::UNPROCESSABLE_ENTITY, details.join("\n"));
+                match each.iter().find_map(|problem| problem.key.as_ref()) {
+                    Some(key) => all.at_key(key),
+                    None => all,
+                }
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
             // A suggestion makes the list unnecessary.
@@ -191,7 +200,7 @@ mod tests {
     #[test]
     fn refusals_become_problems() {
         let names = ["up", "wan.forward", "wan.backward"].map(String::from);
-        let of = |error: &SetError| Problem::from_set(error, |_| names.clone().into());
+        let of = |error: &SetError| Problem::from_set(error, &|_| names.clone().into());
         let unknown = |name: &str| of(&SetError::Unknown { kind: Kind::Link, name: name.into() });
         let problem = unknown("upp");
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
@@ -219,6 +228,9 @@ mod tests {
         assert_eq!(problem.in_file("a").detail, "a:1:4: not TOML\n 1 | toml:\n\na:2:1: no");
         let (key, reason) = ("rate".into(), "has no unit".into());
         assert_eq!(of(&SetError::Value { key, reason }).in_file("a").detail, "rate: has no unit");
+        let values = ["rate", "delay"].map(|key| SetError::Value { key: key.into(), reason: "no".into() });
+        let problem = of(&SetError::of_all(values.into()));
+        assert_eq!((&*problem.detail, problem.key.as_deref()), ("rate: no\ndelay: no", Some("rate")));
         let problem = of(&SetError::Unavailable("it is stopping".into()));
         assert_eq!(problem.status, 503);
     }

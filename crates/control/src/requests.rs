@@ -114,7 +114,7 @@ pub(crate) async fn answered<T: Send + 'static>(
     ask: impl FnOnce(&dyn Instance) -> Result<T, SetError> + Send + 'static,
 ) -> Result<Json<T>, Problem> {
     let answer = blocking(move || {
-        ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
+        ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, &|kind| instance.names(kind))))
     });
     answer.await?.map(Json).map_err(|problem| *problem)
 }
@@ -126,7 +126,7 @@ pub(crate) async fn changed<T: Send + 'static>(
     change: impl FnOnce(&dyn Instance) -> Result<Made<T>, SetError> + Send + 'static,
 ) -> Result<Json<T>, Problem> {
     let Json(made) = answered(Arc::clone(&instance), change).await?;
-    made.saved().await.map(Json).map_err(|error| Problem::from_set(&error, |kind| instance.names(kind)))
+    made.saved().await.map(Json).map_err(|error| Problem::from_set(&error, &|kind| instance.names(kind)))
 }
 
 /// An instance's answer about its totals, or about objects of one kind: written once for all that ask the
@@ -138,7 +138,7 @@ pub(crate) async fn written<T: Serialize>(
 ) -> Result<Written, Problem> {
     let answer = blocking(move || {
         let make = || {
-            let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
+            let refused = |error| Box::new(Problem::from_set(&error, &|kind| instance.names(kind)));
             let answer = ask(&*instance).map_err(refused)?;
             let what = "the answer can't be written";
             Written::new(&answer).map_err(|_| Box::new(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, what)))

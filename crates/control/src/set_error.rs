@@ -46,6 +46,9 @@ pub enum SetError {
         /// The mistakes, each with its line, column and fix.
         mistakes: String,
     },
+    /// Several settings are wrong: at least two of the faults above.
+    #[error("{}", in_lines(.0))]
+    Several(Vec<Self>),
     /// It can't be changed in this run: the reason, and the fix.
     #[error("{0}")]
     Refused(String),
@@ -58,6 +61,15 @@ pub enum SetError {
 }
 
 impl SetError {
+    /// The error of one or several faults.
+    ///
+    /// # Panics
+    /// Without a fault.
+    pub fn of_all(mut faults: Vec<Self>) -> Self {
+        let first = faults.remove(0);
+        if faults.is_empty() { first } else { Self::Several([vec![first], faults].concat()) }
+    }
+
     /// The error, if the text of a scenario in the request was that of `file`.
     pub fn in_file(&self, file: &str) -> String {
         match self {
@@ -75,6 +87,11 @@ pub(crate) fn called(key: &str, file: &str, mistakes: &str) -> String {
     };
     let lines = mistakes.split('\n').map(|line| place(line).unwrap_or_else(|| line.into()));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each fault on a line of its own.
+fn in_lines(faults: &[SetError]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Most settings that an error lists.

@@ -300,9 +300,10 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
 fn refusal(error: SetError) -> Refusal {
     let code = match error {
         SetError::Unknown { .. } | SetError::NoObject { .. } => ErrorCode::UnknownObject,
-        SetError::UnknownKey { .. } | SetError::Value { .. } | SetError::Scenario { .. } => {
-            ErrorCode::BadValue
-        }
+        SetError::UnknownKey { .. }
+        | SetError::Value { .. }
+        | SetError::Scenario { .. }
+        | SetError::Several(_) => ErrorCode::BadValue,
         SetError::Refused(_) | SetError::Unavailable(_) | SetError::NotSaved(_) => ErrorCode::Unavailable,
     };
     (code, error.to_string())

@@ -128,45 +128,50 @@ impl<'p> SourceSite<'p> {
 /// settings that both have; files are looked up in `folder`.
 ///
 /// # Errors
-/// The faulty setting.
+/// The faulty settings, at least one.
 pub fn source_edits(
     now: &Blocks,
     pairs: &[(&str, &str)],
     site: &SourceSite<'_>,
     folder: &Path,
-) -> Result<Vec<Edit>, SourceFault> {
+) -> Result<Vec<Edit>, Vec<SourceFault>> {
     let (course, model): (Vec<_>, Vec<_>) =
         pairs.iter().partition(|(key, _)| FLOW.params.iter().any(|param| param.name == *key));
-    let mut edits = Vec::new();
-    if !model.is_empty() {
-        let edit = model_edit(now, &model, shortest_frame(site.address), folder);
-        edits.push(edit.map_err(|mut faults| faults.swap_remove(0))?);
+    let model = (!model.is_empty()).then(|| model_edit(now, &model, shortest_frame(site.address), folder));
+    let course = (!course.is_empty()).then(|| course_edit(&course, site));
+    let (edits, faults): (Vec<_>, Vec<_>) = model.into_iter().chain(course).partition(Result::is_ok);
+    if faults.is_empty() {
+        return Ok(edits.into_iter().flatten().collect());
     }
-    if !course.is_empty() {
-        edits.push(course_edit(&course, site)?);
-    }
-    Ok(edits)
+    Err(faults.into_iter().filter_map(Result::err).flatten().collect())
 }
 
 /// Edits of settings that every source has.
-fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, SourceFault> {
+fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, Vec<SourceFault>> {
     let mut given: Vec<(usize, Value)> = Vec::new();
+    let mut faults = Vec::new();
     for (at, param) in FLOW.params.iter().enumerate() {
         let Some((key, text)) = pairs.iter().find(|(key, _)| *key == param.name) else { continue };
         if *key == "to" {
             let given_address = pairs.iter().find(|(key, _)| *key == "destination");
-            let (aim, address) =
-                site.aim(text, given_address.and_then(|(_, text)| text.trim().parse().ok()))?;
-            given.push((at, aim));
-            if given_address.is_none() {
-                let address = Parsed { text: address.to_string().into(), value: Arc::new(address) };
-                given.push((at + 1, Value::Parsed(address)));
+            match site.aim(text, given_address.and_then(|(_, text)| text.trim().parse().ok())) {
+                Ok((aim, address)) => {
+                    given.push((at, aim));
+                    if given_address.is_none() {
+                        let address = Parsed { text: address.to_string().into(), value: Arc::new(address) };
+                        given.push((at + 1, Value::Parsed(address)));
+                    }
+                }
+                Err(fault) => faults.push(fault),
             }
             continue;
         }
-        given.push((at, course_value(key, text, site.address)?));
+        match course_value(key, text, site.address) {
+            Ok(value) => given.push((at, value)),
+            Err(fault) => faults.push(fault),
+        }
     }
-    Ok(Edit { spec: &FLOW, given, fresh: None })
+    if faults.is_empty() { Ok(Edit { spec: &FLOW, given, fresh: None }) } else { Err(faults) }
 }
 
 /// The value of a key of [`FLOW`] except `to`, for a source with this address.

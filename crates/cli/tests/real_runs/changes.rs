@@ -157,6 +157,10 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
     assert!(stderr(&refused).contains("delay: \"soon\""), "{}", stderr(&refused));
     let unknown = run.ctl(&["set", "up", "dealy=5ms", "--instance", name]);
     assert!(stderr(&unknown).contains("did you mean \"delay\"?"), "{}", stderr(&unknown));
+    let several = run.ctl(&["set", "up", "dealy=5ms", "rate=9", "loss=200%", "--instance", name]);
+    let lines: Vec<_> = stderr(&several).lines().map(String::from).collect();
+    assert!(lines[0].contains("\"dealy\"") && lines[1].starts_with("rate: \"9\""), "{lines:?}");
+    assert!(lines.len() == 3 && lines[2].starts_with("loss: \"200%\""), "{lines:?}");
     let settings = |set: &[&str]| {
         let words: Vec<&str> = [&["set", "up.forward"], set, &["--instance", name, "--json"]].concat();
         json(&run.ctl(&words), 0)["rows"][0]["settings"].clone()

@@ -199,6 +199,12 @@ fn in_words(name: &str, error: SetError) -> StartSettingError {
             };
             StartSettingError { target: format!("{name}.{key}"), reason }
         }
+        SetError::Several(faults) => {
+            let mut each = faults.into_iter().map(|fault| in_words(name, fault));
+            let Some(first) = each.next() else { unreachable!("several faults are two or more") };
+            let lines = each.fold(first.reason, |lines, next| format!("{lines}\n{next}"));
+            StartSettingError { target: first.target, reason: lines }
+        }
         error => StartSettingError { target: name.into(), reason: error.to_string() },
     }
 }

@@ -19,7 +19,7 @@ pub trait ObjectKind: Debug {
     /// The edits that `pairs` mean for an object.
     ///
     /// # Errors
-    /// If a setting is invalid.
+    /// If settings are invalid: all of them.
     fn edits(&self, object: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError>;
 
     /// The settings of an object with these blocks, as text that can be set.

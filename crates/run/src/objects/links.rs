@@ -115,9 +115,13 @@ impl LinkKind {
     /// The edits that `pairs` of key and text mean for a link with `blocks`.
     fn edits_of(&self, blocks: &Blocks, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
+        let mut faults = Vec::new();
         for (written, text) in pairs {
             let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
-            let (key, mut name) = found.ok_or_else(|| self.unknown((written, text), pairs, blocks))?;
+            let Some((key, mut name)) = found else {
+                faults.push(self.unknown((written, text), pairs, blocks));
+                continue;
+            };
             if name.is_none() && self.word_meant(key, text).is_some() {
                 name = Some(KIND);
             }
@@ -127,18 +131,29 @@ impl LinkKind {
                 None => keys.push((key, vec![setting])),
             }
         }
-        keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
+        let mut edits = Vec::new();
+        for (key, settings) in keys {
+            match self.edit(blocks, key, &settings) {
+                Ok(edit) => edits.push(edit),
+                Err(of_key) => faults.extend(of_key),
+            }
+        }
+        if faults.is_empty() { Ok(edits) } else { Err(SetError::of_all(faults)) }
     }
 
     /// The edit of one key's block by its settings.
-    fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
+    fn edit(
+        &self,
+        blocks: &Blocks,
+        key: &'static str,
+        settings: &[Setting<'_>],
+    ) -> Result<Edit, Vec<SetError>> {
         let (kinds, params): (Vec<_>, Vec<_>) =
             settings.iter().partition(|setting| setting.name == Some(KIND));
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
         let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, patch, &self.folder).map_err(|mut faults| {
-            let LinkFault { place, what, fix } = faults.swap_remove(0);
+        let wrong = |LinkFault { place, what, fix }| {
             let written = match place {
                 FaultPlace::Kind => kind.map(|setting| setting.written),
                 FaultPlace::Param(number, ..) => Some(params[number].written),
@@ -146,7 +161,9 @@ impl LinkKind {
             };
             let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
             SetError::Value { key: written.unwrap_or(key).into(), reason }
-        })
+        };
+        link_edit(&self.registry, blocks, patch, &self.folder)
+            .map_err(|faults| faults.into_iter().map(wrong).collect())
     }
 
     /// The block that a key's plain value names, if it names one.
@@ -398,6 +415,10 @@ mod tests {
         );
         let error = changed(&[("delay", "1 ms"), ("rate", "10 Mbitt")]).unwrap_err();
         assert!(error.starts_with("rate: ") && !error.starts_with("rate: rate"), "{error}");
+        let all = changed(&[("dealy", "1"), ("rate", "10 Mbitt"), ("delay", "1 ms"), ("loss", "2")]);
+        let all = all.unwrap_err();
+        let lines: Vec<_> = all.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
+        assert!(lines[0].starts_with("a link has no \"dealy\"") && lines[1..] == ["rate", "loss"], "{all}");
     }
 
     #[test]

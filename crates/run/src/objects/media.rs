@@ -32,7 +32,9 @@ impl ObjectKind for MediumKind {
     fn edits(&self, medium: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let edit = medium_edit(medium.blocks, &texts);
-        Ok(vec![edit.map_err(|(key, reason)| SetError::Value { key, reason })?])
+        let wrong = |(key, reason)| SetError::Value { key, reason };
+        let edit = edit.map_err(|faults| SetError::of_all(faults.into_iter().map(wrong).collect()))?;
+        Ok(vec![edit])
     }
 
     fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {

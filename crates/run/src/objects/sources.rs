@@ -7,7 +7,7 @@ use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
 use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
-use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
+use longwire_scenario::{Plan, SourceFault, SourceSite, source_edits, source_rows};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -95,10 +95,9 @@ impl ObjectKind for SourceKind {
         let source = &self.plan.sources[now.place as usize];
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let site = SourceSite::of(source, self.plan.places());
-        source_edits(now.blocks, &texts, &site, self.plan.folder()).map_err(|fault| SetError::Value {
-            key: fault.key.clone(),
-            reason: if fault.fix.is_empty() { fault.what } else { format!("{}; {}", fault.what, fault.fix) },
-        })
+        let wrong = |fault: SourceFault| SetError::Value { reason: fault.to_string(), key: fault.key };
+        source_edits(now.blocks, &texts, &site, self.plan.folder())
+            .map_err(|faults| SetError::of_all(faults.into_iter().map(wrong).collect()))
     }
 
     fn check(&self, place: u32, _planned: &Blocks, _edits: &[Edit]) -> Result<(), SetError> {

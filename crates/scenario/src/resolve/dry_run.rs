@@ -177,18 +177,22 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
     /// The edits of an event's texts for an object in a state. None after an error.
     fn edits_for(&mut self, event: &EventRequest<'_>, place: u32, state: u32) -> Option<Arc<[Edit]>> {
         let blocks = &self.states[state as usize].blocks;
-        let mut edits = Vec::new();
+        let mut edits = Some(Vec::new());
         for text in &event.texts {
-            match event.object {
-                ObjectKind::Links => edits.push(self.resolver.edit(&event.entry, text, blocks)?),
-                ObjectKind::Media => edits.push(self.resolver.medium_edit(&event.entry, text, blocks)?),
+            let more = match event.object {
+                ObjectKind::Links => self.resolver.edit(&event.entry, text, blocks).map(|edit| vec![edit]),
+                ObjectKind::Media => {
+                    self.resolver.medium_edit(&event.entry, text, blocks).map(|edit| vec![edit])
+                }
                 ObjectKind::Sources => {
                     let site = &self.sites[(place - self.first_source) as usize];
-                    edits.extend(self.resolver.source_edits(&event.entry, text, blocks, site)?);
+                    self.resolver.source_edits(&event.entry, text, blocks, site)
                 }
-            }
+            };
+            // The texts behind a mistake are read for theirs.
+            edits = edits.zip(more).map(|(edits, more)| [edits, more].concat());
         }
-        Some(edits.into())
+        Some(edits?.into())
     }
 
     /// Tries an event again at `time`. None after an error.

@@ -19,18 +19,21 @@ const MOST_STATIONS: usize = 4096;
 /// The edit that `pairs` of parameter and text make on a medium with the blocks `now`.
 ///
 /// # Errors
-/// The faulty parameter, and the fault.
-pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String, String)> {
-    let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
+/// The faulty parameters, at least one, each with its fault.
+pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, Vec<(String, String)>> {
+    let Some((spec, _)) = now.first() else {
+        return Err(vec![(String::new(), "there is no medium".into())]);
+    };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
     let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
-    let edit = link_edit(MEDIA, now, patch, Path::new(".")).map_err(|mut faults| {
-        let LinkFault { place, what, fix } = faults.swap_remove(0);
+    let wrong = |LinkFault { place, what, fix }| {
         let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
         (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
-    })?;
+    };
+    let edit = link_edit(MEDIA, now, patch, Path::new("."))
+        .map_err(|faults| faults.into_iter().map(wrong).collect::<Vec<_>>())?;
     if let Some((spec, values)) = edit.apply(now) {
-        check_medium(spec, &values).map_err(|(name, what)| (name.into(), what))?;
+        check_medium(spec, &values).map_err(|(name, what)| vec![(name.into(), what)])?;
     }
     Ok(edit)
 }
@@ -162,9 +165,12 @@ impl Resolver<'_, '_> {
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
         match medium_edit(now, &pairs) {
             Ok(edit) => Some(edit),
-            Err((name, what)) => {
-                let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
-                self.refuse(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "")
+            Err(faults) => {
+                for (name, what) in faults {
+                    let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
+                    self.error(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "");
+                }
+                None
             }
         }
     }

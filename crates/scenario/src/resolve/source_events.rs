@@ -22,9 +22,12 @@ impl Resolver<'_, '_> {
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, value.as_str())).collect();
         match source_edits(now, &pairs, site, &self.folder) {
             Ok(edits) => Some(edits),
-            Err(SourceFault { key, what, fix }) => {
-                let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
-                self.refuse(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix)
+            Err(faults) => {
+                for SourceFault { key, what, fix } in faults {
+                    let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
+                    self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix);
+                }
+                None
             }
         }
     }
