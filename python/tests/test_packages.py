@@ -151,9 +151,10 @@ ALONE = [
 ]
 
 
-def test_the_container_file_makes_a_container(packages: Path, new_system: Path) -> None:
-    """Its base is a Debian of mmdebstrap here, not the image of that name, and its program that of the tests.
-    The image of packaging/quic-interop is not built: its entry point is tested in namespaces."""
+@pytest.fixture(scope="module")
+def container(packages: Path, new_system: Path) -> Path:
+    """The folder of the images of a new podman: among them longwire, made by packaging/Containerfile. Its base
+    is a Debian of mmdebstrap here, not the image of that name, and its program that of the tests."""
     if shutil.which("podman") is None or shutil.which("crun") is None:
         pytest.skip("podman or crun is not installed")
     base = "docker.io/library/debian:bookworm-slim"
@@ -161,17 +162,91 @@ def test_the_container_file_makes_a_container(packages: Path, new_system: Path) 
     tried = podman(new_system, "run", *ALONE, base, "true")
     if tried.returncode != 0:
         pytest.skip(f"podman can't run a container here: {tried.stderr}")
-    repository = packages.parents[1]
-    file = f"--file={repository}/packaging/Containerfile"
+    build_image(new_system, "packaging/Containerfile", "longwire")
+    return new_system
+
+
+def build_image(images: Path, file: str, tag: str) -> None:
+    """Makes an image by one of the repository's container files."""
+    repository = Path(__file__).resolve().parents[2]
     offline = ["--pull=never", "--isolation=chroot", "--network=host"]
-    built = podman(new_system, "build", *offline, file, "--tag=longwire", str(repository))
+    built = podman(images, "build", *offline, f"--file={repository / file}", f"--tag={tag}", str(repository))
     assert built.returncode == 0, built.stderr
+
+
+def test_the_container_file_makes_a_container(container: Path) -> None:
     example = "/usr/share/doc/longwire/examples/two-hosts.toml"
-    virtual = podman(new_system, "run", *ALONE, "longwire", "run", "--virtual", example)
+    virtual = podman(container, "run", *ALONE, "longwire", "run", "--virtual", example)
     assert "in virtual time every packet leaves at its time" in virtual.stdout, virtual.stderr
     # What the file says that test hosts need.
     rights = ["--cap-add=SYS_ADMIN,NET_ADMIN,NET_RAW", "--device=/dev/net/tun"]
     behind = ["longwire", "exec", "--delay=20ms", "--", "sh", "-c", "ping -c 1 $LONGWIRE_FAR"]
-    ping = podman(new_system, "run", *ALONE, *rights, *behind)
-    round_trip = re.search(r"time=([0-9.]+) ms", ping.stdout)
-    assert round_trip is not None and float(round_trip[1]) >= 40, ping.stdout + ping.stderr
+    for forwards in (0, 1):
+        # A container can't turn it on.
+        setting = f"--sysctl=net.ipv4.ip_forward={forwards}"
+        ping = podman(container, "run", *ALONE, *rights, setting, *behind)
+        round_trip = re.search(r"time=([0-9.]+) ms", ping.stdout)
+        assert round_trip is not None and float(round_trip[1]) >= 40, ping.stdout + ping.stderr
+        assert ("nothing outside can be reached" in ping.stderr) == (forwards == 0), ping.stderr
+
+
+# Client and server of quic-interop-runner, each in a namespace, with the simulator's namespace between them.
+BETWEEN = """
+set -eu
+for end in 0:left:193.167.0 1:right:193.167.100; do
+    IFS=: read -r number name network <<END
+$end
+END
+    ip netns add "lwquic-$name"
+    ip link add "eth$number" netns lwquic-sim type veth peer name eth0 netns "lwquic-$name"
+    ip -n lwquic-sim addr add "$network.2/24" dev "eth$number"
+    ip -n lwquic-sim link set "eth$number" up
+    ip -n "lwquic-$name" addr add "$network.100/24" dev eth0
+    ip -n "lwquic-$name" link set eth0 up
+    ip -n "lwquic-$name" route add default via "$network.2"
+done
+"""
+
+
+@pytest.fixture
+def interop_network() -> Iterator[str]:
+    """The namespace for the simulator, with a client behind its eth0 and a server behind its eth1."""
+    subprocess.run(["ip", "netns", "add", "lwquic-sim"], check=True)
+    try:
+        subprocess.run(["sh", "-c", BETWEEN], check=True)
+        yield "lwquic-sim"
+    finally:
+        for name in ("sim", "left", "right"):
+            subprocess.run(["ip", "netns", "delete", f"lwquic-{name}"], check=False)
+
+
+def test_the_image_of_quic_interop_is_a_simulator(
+    container: Path, interop_network: str, tmp_path: Path
+) -> None:
+    build_image(container, "packaging/quic-interop/Containerfile", "longwire-quic-interop")
+    ping = "ip netns exec lwquic-left ping -i 0.2 -W 1 193.167.100.100"
+    # It starts while this asks; then it is ended as the runner ends it.
+    first = f"for n in $(seq 20); do {ping} -c 1 >{tmp_path}/first && break; done"
+    asked = f"{first}; {ping} -c 5; kill -TERM $(cat {tmp_path}/pid)"
+    asking = subprocess.Popen(["sh", "-c", asked], stdout=subprocess.PIPE, text=True)
+    ran = podman(
+        container,
+        "run",
+        "--rm",
+        "--cgroups=disabled",
+        "--ulimit=nofile=1024:1024",
+        "--ulimit=nproc=1024:1024",
+        f"--network=ns:/run/netns/{interop_network}",
+        "--cap-add=NET_ADMIN,NET_RAW",
+        f"--pidfile={tmp_path}/pid",
+        f"--volume={tmp_path}:/logs",
+        "--env=SCENARIO=simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25",
+        "longwire-quic-interop",
+    )
+    pinged, _ = asking.communicate()
+    round_trips = [float(ms) for ms in re.findall(r"time=([0-9.]+) ms", pinged)]
+    assert len(round_trips) == 5 and min(round_trips) >= 30, pinged + ran.stdout + ran.stderr
+    assert ran.returncode == 143, ran.stdout + ran.stderr
+    for side in ("left", "right"):
+        # The file's header, and half of what was sent.
+        assert (tmp_path / f"trace_node_{side}.pcap").stat().st_size > 24 + 3 * (16 + 98)

@@ -81,6 +81,7 @@ pub use host::{Host, HostSpec, KernelTraffic, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use localhost::{Localhost, LoopbackServices, Ports, PublishedPorts};
 pub use longwire_document::address::{Mac, Network};
+pub use machine::can_forward;
 pub use namespace::{Namespace, NamespaceId, path_of};
 pub use open_files::allow_open_files;
 pub use outside::OutsideSockets;

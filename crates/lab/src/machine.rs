@@ -41,9 +41,15 @@ const V6: Family = Family {
     besides: &["accept_ra"],
 };
 
+/// Whether this machine can forward IPv4. In a container it may be impossible to turn on.
+#[must_use]
+pub fn can_forward() -> bool {
+    V4.can_forward()
+}
+
 /// Whether this machine can forward IPv6.
 pub fn can_forward_ipv6() -> bool {
-    V6.is_on() || fs::File::options().write(true).open(V6.whole).is_ok()
+    V6.can_forward()
 }
 
 /// Lets packets from behind the uplink out, with the machine's own addresses.
@@ -141,6 +147,11 @@ impl SavedSettings {
 }
 
 impl Family {
+    /// Whether it forwards, or that can be turned on.
+    fn can_forward(&self) -> bool {
+        self.is_on() || fs::File::options().write(true).open(self.whole).is_ok()
+    }
+
     fn is_on(&self) -> bool {
         // An unreadable setting is not turned on.
         fs::read_to_string(self.whole).is_ok_and(|value| value.trim() != "0")

@@ -11,8 +11,8 @@ use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attendant, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, LoopbackServices, OutsideSockets, OwnUser,
-    Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, enter_user_namespace, exit_code,
-    keep_for, may_change_user, may_make_hosts, taps, way_out_mtu,
+    Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, can_forward, enter_user_namespace,
+    exit_code, keep_for, may_change_user, may_make_hosts, taps, way_out_mtu,
 };
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
@@ -248,8 +248,14 @@ impl Args {
             machine: SocketNetwork::Here,
         };
         if may_make_hosts() {
-            if !self.private {
+            if !self.private && can_forward() {
                 ends.far = FarEnd::Machine;
+            } else if !self.private {
+                self.say(
+                    "nothing outside can be reached, because forwarding is off and can't be turned on here: \
+                     start the container with --sysctl net.ipv4.ip_forward=1, or services at the far end \
+                     with --serve",
+                );
             }
         } else {
             let can = abilities();
