@@ -271,6 +271,42 @@ fn a_killed_service_starts_from_what_ran_last() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// What was restored is saved again though nobody looked at it, what events remove stays away, and a file that
+/// was broken meanwhile stops nothing.
+#[test]
+fn what_is_restored_is_kept_by_every_later_start() {
+    let folder = Folder::new("serve-again");
+    let text = "[[port]]\nname = \"x\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n[[port]]\nname = \"y\"\n\
+        driver = \"source\"\naddresses = \"10.0.0.2\"\n[[link]]\nname = \"l\"\nbetween = [\"x\", \"y\"]\n\
+        [[link]]\nname = \"side\"\nfrom = \"x\"\nto = \"y\"\n\
+        match = [{ source = \"10.0.0.9\", destination = \"10.9.0.1\" }]\n\
+        [[source]]\nname = \"video\"\nfrom = \"x\"\nto = \"y\"\nrate = \"3 Mbit/s\"\n\
+        [[at]]\ntime = \"100 ms\"\nremove = \"side\"\n";
+    let (file, state) = (folder.write("net.toml", text), folder.text("state"));
+    let start = || Service::begin_at(&folder, &[&file, "--state", &state]);
+    let mut service = start();
+    assert_eq!(service.event("applied")["changed"], 1, "the link that an event removes");
+    assert!(service.ctl(&["set", "l", "loss=1%"]).status.success());
+    assert!(service.ctl(&["set", "--kind", "source", "video", "rate=1mbit"]).status.success());
+    for _ in 0..2 {
+        service.child.kill().unwrap();
+        service.child.wait().unwrap();
+        service = start();
+        service.event("restored");
+        service.event("ready");
+    }
+    assert_eq!(service.end(), Some(0));
+    folder.write("net.toml", "[[port]\n");
+    let service = start();
+    assert!(service.event("not-read")["error"].as_str().unwrap().contains("net.toml:1"));
+    service.event("ready");
+    let get = |words: &[&str]| stdout(&service.ctl(&[&["get"], words].concat()));
+    assert!(get(&["l"]).contains("loss=1 %"), "{}", get(&["l"]));
+    assert!(get(&["--kind", "source", "video"]).contains("rate=1 Mbit/s"));
+    assert!(!service.ctl(&["get", "side"]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn what_a_killed_service_leaves_is_removed_by_the_next() {
     if !can_make_labs("what_a_killed_service_leaves_is_removed_by_the_next") {

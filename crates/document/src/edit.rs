@@ -10,7 +10,7 @@ const NAMED: [&str; 6] = ["link", "host", "port", "bridge", "router", "source"];
 /// Programs come and go with their routers.
 const OF_ROUTERS: &str = "forwarder";
 
-/// Why a section can't be removed.
+/// Why a section can't be added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EditError {
     /// The text is not TOML.
@@ -41,13 +41,20 @@ pub enum EditError {
     /// The entries are written as an inline list.
     #[error("\"{0}\" is written in a list in one line: write it as a section of its own, and apply that")]
     Inline(String),
+    /// What is to be added begins with keys, which would join the last section of the scenario.
+    #[error("\"{0}\" belongs to no section: begin with one, such as [[link]]")]
+    NoSection(String),
 }
 
 /// The text without the entries named in `remove`, and with the sections `add` appended.
 ///
 /// # Errors
-/// If there is no entry of a name, or its section makes several objects.
+/// If there is no entry of a name, its section makes several objects, or `add` does not begin with a section.
 pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
+    let first = add.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    if let Some(line) = first.filter(|line| !line.starts_with('[')) {
+        return Err(EditError::NoSection(line.to_owned()));
+    }
     let mut text = text.to_owned();
     for name in remove {
         let mut ends = ports_of_router(&text, name);
@@ -446,6 +453,8 @@ mod tests {
         let back = edited(&neither, "[[link]]\nname = \"x\"\n", &[]).unwrap();
         assert!(back.ends_with("workers = 1\n\n[[link]]\nname = \"x\"\n"), "{back}");
         assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
+        let keys = edited(TEXT, "# One more.\nworkers = 2\n[[link]]\nname = \"x\"\n", &[]);
+        assert_eq!(keys, Err(EditError::NoSection("workers = 2".into())));
     }
 
     #[test]

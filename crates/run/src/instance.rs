@@ -236,7 +236,7 @@ impl RunningInstance {
         fresh.map_or_else(|| self.count(state), Ok)
     }
 
-    fn log(&self) -> MutexGuard<'_, EventLog> {
+    pub(crate) fn log(&self) -> MutexGuard<'_, EventLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,6 +6,7 @@ use crate::comparison::{mistakes, without_changes};
 use crate::control_planes::MirroredEngine;
 use crate::instance::RunningInstance;
 use crate::joining_sources::joining_sources;
+use crate::objects::NoticedChange;
 use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
@@ -93,15 +94,28 @@ impl RunningInstance {
         }
     }
 
-    /// Adds and removes what the scenario's events up to `time` say.
+    /// Adds and removes what the scenario's events up to `time` say, and tells the receiver of changes.
     ///
     /// # Errors
-    /// As [`RunningInstance::edit`].
-    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+    /// As [`RunningInstance::edit`]; the receiver of changes has been told.
+    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<(), SetError> {
+        let alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
-        let text = advanced(without_changes(&old.text), time).map_err(refused)?;
-        self.follow(&parse_after(&old, &text).map_err(refused)?, drained)
+        let advanced = advanced(without_changes(&old.text), time).map_err(refused);
+        let new = advanced.and_then(|text| parse_after(&old, &text).map_err(refused));
+        let done = new.and_then(|plan| self.follow(&plan, drained));
+        drop(alone);
+        let what = match &done {
+            Ok(done) => NoticedChange::Applied { changed: done.added.len() + done.removed.len() },
+            Err(error) => {
+                let error = format!("[[at]] {time}: {error}");
+                self.log().note(self.elapsed(), "fault", error.as_str());
+                NoticedChange::Failed { error }
+            }
+        };
+        // Nobody waits for the answer.
+        drop(self.state().objects.tell(|| what));
+        done.map(drop)
     }
 
     /// Brings it to the objects of a plan. The caller has the lock.

@@ -97,6 +97,10 @@ impl Keeper {
                 self.log.info("applied", &[self.field(), ("changed", changed.into())]);
                 Nanos::ZERO
             }
+            NoticedChange::Failed { error } => {
+                self.log.error("failed", &[self.field(), ("error", error.into())]);
+                Nanos::ZERO
+            }
         }
     }
 

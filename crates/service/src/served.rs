@@ -6,6 +6,7 @@ use crate::scenarios::NamedScenario;
 use crate::state::{State, Survives};
 use anyhow::Context;
 use longwire_control::{Instance, Made, ScenarioRequest, Web};
+use longwire_report::output::chain;
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
@@ -37,21 +38,31 @@ impl PreparedScenario {
     /// If it has errors, or can't run here.
     pub fn new(named: NamedScenario, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
         let file = named.file.display().to_string();
-        let text = longwire_scenario::read_text(&named.file)?;
-        let mut plan = longwire_scenario::parse(&file, &text)?;
         let field: Field<'_> = ("scenario", named.name.clone().into());
-        let state = states.map(|folder| State::open(folder, &named.name, &text)).transpose()?;
-        if let Some(last) = state.as_ref().map(State::last).transpose()?.flatten() {
-            match longwire_scenario::parse(&file, &last) {
-                Ok(of_state) => {
-                    log.info("restored", std::slice::from_ref(&field));
-                    plan = of_state;
+        let read = longwire_scenario::read_text(&named.file).map_err(anyhow::Error::from);
+        let parsed = read.and_then(|text| Ok((longwire_scenario::parse(&file, &text)?, text)));
+        let state = states.map(|folder| State::open(folder, &named.name)).transpose()?;
+        let last = match (&state, &parsed) {
+            (Some(state), Ok((_, text))) => state.last_of(text)?,
+            // A file that can't be read, or has mistakes, is no reason to stop what ran.
+            (Some(state), Err(_)) => state.last()?,
+            (None, _) => None,
+        };
+        let restored = last.map(|last| longwire_scenario::parse(&file, &last));
+        let mut plan = match (restored, parsed) {
+            (Some(Ok(of_state)), parsed) => {
+                if let Err(error) = parsed {
+                    log.error("not-read", &[field.clone(), ("error", chain(error.as_ref()).into())]);
                 }
-                Err(error) => {
-                    log.error("not-restored", &[field.clone(), ("error", error.to_string().into())]);
-                }
+                log.info("restored", std::slice::from_ref(&field));
+                of_state
             }
-        }
+            (Some(Err(error)), Ok((plan, _))) => {
+                log.error("not-restored", &[field.clone(), ("error", error.to_string().into())]);
+                plan
+            }
+            (_, parsed) => parsed?.0,
+        };
         fit_pool(&mut plan);
         let notes: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
         for note in notes.into_iter().chain(gain_privileges(&mut plan)?) {

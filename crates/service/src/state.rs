@@ -60,12 +60,11 @@ pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl State {
-    /// The state of the scenario `name` in `folder`, made if missing. `given` is the present text of the
-    /// scenario's file.
+    /// The state of the scenario `name` in `folder`, made if missing.
     ///
     /// # Errors
     /// If the folder can't hold it, or another service has it.
-    pub fn open(folder: &Path, name: &str, given: &str) -> anyhow::Result<Self> {
+    pub fn open(folder: &Path, name: &str) -> anyhow::Result<Self> {
         prepare(folder)
             .map_err(|error| anyhow!("the state directory: {error}; name another with --state"))?;
         let path = folder.join(format!("{name}.lock"));
@@ -73,26 +72,41 @@ impl State {
         let lock = lock.with_context(|| {
             format!("another service keeps the state of \"{name}\" in {}: end it first", folder.display())
         })?;
-        let known = Mutex::new(KnownState { given: given.to_owned(), written: None });
+        let known = Mutex::new(KnownState { given: String::new(), written: None });
         let [path, now, changes] = ["json", "now", "changes"].map(|end| folder.join(format!("{name}.{end}")));
         Ok(Self { path, now, changes, known, _lock: lock })
     }
 
-    /// The scenario that ran last, if its file has not changed since.
+    /// The scenario that ran last, if its file, which has the text `given` now, has not changed since.
     ///
     /// # Errors
     /// If there is a state that can't be read.
+    pub fn last_of(&self, given: &str) -> anyhow::Result<Option<String>> {
+        self.give(given);
+        let state = self.on_disk()?;
+        Ok(state.filter(|state| state["given"].as_str() == Some(given)).and_then(|state| self.after(&state)))
+    }
+
+    /// The scenario that ran last, whose file had the text that it had when it was applied.
+    ///
+    /// # Errors
+    /// As [`State::last_of`].
     pub fn last(&self) -> anyhow::Result<Option<String>> {
         let Some(state) = self.on_disk()? else { return Ok(None) };
-        let same = state["given"].as_str() == Some(&*self.known().given);
-        let Some(base) = state["running"].as_str().filter(|_| same) else { return Ok(None) };
+        self.give(state["given"].as_str().unwrap_or_default());
+        Ok(self.after(&state))
+    }
+
+    /// The scenario of a state with its changes since.
+    fn after(&self, state: &Value) -> Option<String> {
+        let base = state["running"].as_str()?;
         let since = [&self.now, &self.changes].into_iter().find_map(|path| {
             let later: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
             // Others belong to an earlier scenario.
             (later["of"] == state["number"]).then(|| later["changes"].as_str().map(String::from))?
         });
         let changes = since.as_deref().or_else(|| state["changes"].as_str()).unwrap_or_default();
-        Ok(Some(with_changes(base, changes)))
+        Some(with_changes(base, changes))
     }
 
     /// The scenario and its file.
@@ -178,13 +192,13 @@ mod tests {
     #[test]
     fn a_state_belongs_to_one_file_and_one_service() {
         let folder = std::env::temp_dir().join(format!("longwire-state-{}", std::process::id()));
-        let state = State::open(&folder, "net", "seed = 1\n").unwrap();
-        assert_eq!(state.last().unwrap(), None);
-        let error = State::open(&folder, "net", "").unwrap_err().to_string();
+        let state = State::open(&folder, "net").unwrap();
+        assert_eq!((state.last_of("seed = 1\n").unwrap(), state.last().unwrap()), (None, None));
+        let error = State::open(&folder, "net").unwrap_err().to_string();
         assert!(error.starts_with("another service keeps the state of \"net\""), "{error}");
         let write = |path: &Path, text: Value| replace(path, &text.to_string(), Survives::PowerCut).unwrap();
-        let last =
-            || state.last().unwrap().map(|text| text.rsplit('\n').next().unwrap_or_default().to_owned());
+        let end = |text: String| text.rsplit('\n').next().unwrap_or_default().to_owned();
+        let last = || state.last_of("seed = 1\n").unwrap().map(end);
         write(&state.path, json!({ "number": 1, "given": "seed = 1\n", "running": "x", "changes": "first" }));
         assert_eq!(last().as_deref(), Some("first"));
         write(&state.changes, json!({ "of": 1, "changes": "second" }));
@@ -194,14 +208,16 @@ mod tests {
         fs::write(&state.now, "").unwrap();
         assert_eq!(last().as_deref(), Some("second"));
         write(&state.path, json!({ "number": 2, "given": "seed = 1\n", "running": "y", "changes": "" }));
-        assert_eq!(state.last().unwrap().as_deref(), Some("y\n"), "changes of the scenario before");
-        state.give("seed = 2\n");
-        assert_eq!(state.last().unwrap(), None, "the file was changed meanwhile");
+        let whole = Some("y\n");
+        assert_eq!(state.last_of("seed = 1\n").unwrap().as_deref(), whole, "changes of the scenario before");
+        assert_eq!(state.last_of("seed = 2\n").unwrap(), None, "the file was changed meanwhile");
+        assert_eq!(state.last().unwrap().as_deref(), whole, "the file can't be read");
+        assert_eq!(state.known().given, "seed = 1\n");
         fs::write(&state.path, "{").unwrap();
         assert!(state.last().unwrap_err().to_string().starts_with("the state "));
         drop(state);
-        assert!(State::open(&folder, "net", "").is_ok());
-        let refused = State::open(Path::new("/dev/null"), "net", "").unwrap_err().to_string();
+        assert!(State::open(&folder, "net").is_ok());
+        let refused = State::open(Path::new("/dev/null"), "net").unwrap_err().to_string();
         assert!(refused.ends_with("; name another with --state"), "{refused}");
         fs::remove_dir_all(folder).unwrap();
     }

@@ -82,7 +82,7 @@ pub(super) struct ChangedObject {
 
 impl<W: ObjectKind> LiveObjects<W> {
     /// Records the result of `edits` on the object at this place.
-    pub(super) fn edit_known(&self, place: u32, edits: &[Edit]) {
+    pub(crate) fn edit_known(&self, place: u32, edits: &[Edit]) {
         let mut blocks = (*self.known(place)).clone();
         for edit in edits {
             if let Some((spec, values)) = edit.apply(&blocks) {

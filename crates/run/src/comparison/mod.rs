@@ -16,12 +16,13 @@ pub use written::{WrittenScenario, with_changes};
 use crate::objects::changing::PlannedChange;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
+use crate::objects::note_start;
 use crate::objects::sources::LiveSources;
 use crate::objects::{ObjectChange, Objects};
 use crate::planned_rewiring::{PlannedRewiring, objects_between};
 use crate::running_state::RunningState;
 use blocks::{ChangedLater, ObjectEdits, StartBlocks};
-use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
+use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, tolerance};
 use longwire_control::{
     Comparison, Kind, ObjectDifference, RefusedDifference, RewireResponse, RewiredObject, ScenarioRequest,
     SetError,
@@ -71,11 +72,7 @@ impl Start {
         let links = LiveLinks::new(&plan, &[]);
         let sources = LiveSources::new(&plan, &[]);
         let media = LiveMedia::new(&plan, &[]);
-        for event in plan.events.iter().filter(|event| is_at_start(event)) {
-            event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
-            event.sources.iter().for_each(|&place| sources.edit_known(place, &event.edits));
-            event.media.iter().for_each(|&place| media.edit_known(place, &event.edits));
-        }
+        note_start(&plan, &links, &sources, &media);
         Self { plan, links, sources, media }
     }
 }

@@ -11,6 +11,7 @@ pub mod sources;
 
 use changing::PlannedChange;
 use links::LiveLinks;
+use longwire_assemble::is_at_start;
 use longwire_block::path::LinkRef;
 use longwire_clock::monotonic;
 use longwire_control::{Kind, Made, Saver, Saving, SetError, Settable};
@@ -49,6 +50,11 @@ pub enum NoticedChange {
         /// Number of changed objects.
         changed: usize,
     },
+    /// Nothing: an event of the scenario could not add or remove its objects.
+    Failed {
+        /// Why, with the event's time.
+        error: String,
+    },
 }
 
 /// Changed settings of one object.
@@ -60,6 +66,16 @@ pub struct ObjectChange {
     pub name: String,
     /// Settings and their new values.
     pub pairs: Vec<SettingPair>,
+}
+
+/// Records what the events at the start of `plan` make of its objects: others see no change in it, and a state
+/// that is saved before anybody has looked at an object contains it.
+pub(crate) fn note_start(plan: &Plan, links: &LiveLinks, sources: &LiveSources, media: &LiveMedia) {
+    for event in plan.events.iter().filter(|event| is_at_start(event)) {
+        event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
+        event.sources.iter().for_each(|&place| sources.edit_known(place, &event.edits));
+        event.media.iter().for_each(|&place| media.edit_known(place, &event.edits));
+    }
 }
 
 /// The objects of a run.
@@ -86,6 +102,7 @@ impl Objects {
         plan: &Arc<Plan>,
         (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
     ) -> Self {
+        note_start(plan, &links, &sources, &media);
         let (media, routers) = (Arc::new(media), Arc::new(routers));
         let (plan, changing) = (Arc::clone(plan), Arc::default());
         Self { plan, links, sources, media, routers, changing, told: None }
