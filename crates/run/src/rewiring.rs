@@ -93,11 +93,20 @@ impl RunningInstance {
         }
     }
 
-    /// Adds and removes what the scenario's events up to `time` say.
+    /// Adds and removes what the scenario's events up to `time` say, and logs it.
     ///
     /// # Errors
     /// As [`RunningInstance::edit`].
     pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
+        let done = self.advance_to(time, drained);
+        match &done {
+            Ok(rewired) => self.note_rewired(time, "scheduled", rewired),
+            Err(error) => self.log().note(time, "fault", format!("[[at]] {time}: {error}")),
+        }
+        done
+    }
+
+    fn advance_to(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         let text = advanced(without_changes(&old.text), time).map_err(refused)?;
