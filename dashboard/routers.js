@@ -8,11 +8,22 @@ const MOST = 12;
 const MOST_BARS = 16;
 
 export class Routers {
-  #before = new Map();
+  /** Of each router the last look, and the one before it. */
+  #looks = new Map();
 
   /** Shows the card if there are routers. */
   offer(number) {
     byId('routers').hidden = !number;
+  }
+
+  /** The look to compare this one with. */
+  #since(name, look) {
+    const known = this.#looks.get(name);
+    if (known?.last.ns === look.ns) return known.before;
+    // Time that runs backwards is that of another run.
+    const before = known?.last.ns < look.ns ? known.last : null;
+    this.#looks.set(name, { last: look, before });
+    return before;
   }
 
   /** `programs` has the answer about forwarders of each router. */
@@ -20,9 +31,7 @@ export class Routers {
     const blocks = routers.slice(0, MOST).map((router) => {
       const forwarded = router.stats?.forwarded ?? 0;
       const used = (router.stats?.processors?.flows ?? []).map((flow) => flow.processor_ns);
-      const before = this.#before.get(router.name);
-      if (!before || ns > before.ns) this.#before.set(router.name, { ns, forwarded, used, before });
-      const since = before?.ns === ns ? before.before : before;
+      const since = this.#since(router.name, { ns, forwarded, used });
       const seconds = since ? Math.max(1e-3, (ns - since.ns) / 1e9) : 1;
       const pace = since ? Math.max(0, forwarded - since.forwarded) / seconds : 0;
       const head = el('h3', { text: `${router.name}: ${count(pace)} packets/s` });

@@ -4,7 +4,7 @@
 import { clock } from './format.js';
 import { byId, el, mark, say, svg } from './dom.js';
 
-/** Occurrences of a repeated change that are drawn, and lines of the log. */
+/** Scheduled changes that are drawn, and lines of the log. */
 const MOST_MARKS = 200;
 const MOST_LINES = 200;
 const EDGE = 14;
@@ -15,9 +15,13 @@ const NEAR = 6;
 export class Timeline {
   #root = byId('timeline');
   #log = byId('log');
-  #planned = null;
+  #planned = [];
+  /** Whether what is scheduled may be something else now. */
+  #stale = true;
   #entries = [];
+  /** What is drawn, by time, and the first of it that is to come. */
   #marks = [];
+  #next = null;
   #elapsed = 0;
   #end = 0;
   #drawn = null;
@@ -52,17 +56,17 @@ export class Timeline {
   }
 
   get isPlanned() {
-    return this.#planned !== null;
+    return !this.#stale;
   }
 
   /** What is scheduled may be something else now. */
   forgetPlan() {
-    this.#planned = null;
+    this.#stale = true;
   }
 
   /** Takes the entries of the log that are new, and what is scheduled if that was asked for. */
   take({ planned, log, last }, hasPlan) {
-    if (hasPlan) this.#planned = planned;
+    if (hasPlan) [this.#planned, this.#stale] = [planned, false];
     // A number that runs backwards is that of another run.
     if (last < this.after) this.#entries = [];
     this.after = last;
@@ -76,7 +80,15 @@ export class Timeline {
 
   show(elapsed) {
     this.#elapsed = elapsed;
-    this.#marks = (this.#planned ?? []).flatMap((event) => times(event, elapsed)).slice(0, MOST_MARKS);
+    const all = this.#planned.flatMap((event) => times(event, elapsed)).sort((one, other) => one.at - other.at);
+    const past = all.filter((one) => one.at <= elapsed).length;
+    // What is to come goes before what is past.
+    const from = Math.max(0, Math.min(past, all.length - MOST_MARKS));
+    this.#marks = all.slice(from, from + MOST_MARKS);
+    const next = all[past] ?? null;
+    // Of very many, those that come first are listed: there may be others behind them.
+    if (this.#next && !next) this.forgetPlan();
+    this.#next = next;
     const wanted = Math.max(...this.#marks.map((mark) => mark.at + mark.over), elapsed, 10e9) * 1.06;
     // The scale moves in steps, so that the marks stand still between them.
     if (wanted > this.#end || wanted < this.#end / 2) this.#end = wanted * 1.15;
@@ -169,16 +181,17 @@ export class Timeline {
       say(note, what || clock(this.#cursor));
       return;
     }
-    const next = this.#marks.find((one) => one.at > this.#elapsed);
-    const nothing = this.#planned?.length ? 'nothing more is scheduled' : 'no scheduled changes';
+    const next = this.#next;
+    const nothing = this.#planned.length ? 'nothing more is scheduled' : 'no scheduled changes';
     say(note, next ? `next in ${clock(next.at - this.#elapsed)}: ${next.what}` : nothing);
   }
 }
 
-/** When a change happens: of an endless one, around now. */
+/** When a change happens: of one that is repeated, around now. */
 function times({ at_ns: at, every_ns: every, times: most, over_ns: over = 0, what }, elapsed) {
   if (!every) return [{ at, over, what }];
-  const first = Math.max(0, Math.floor((elapsed - at) / every) - 20);
+  const wanted = Math.min(Math.floor((elapsed - at) / every) - 20, (most ?? Infinity) - 41);
+  const first = Math.max(0, wanted);
   const last = Math.min(most ?? Infinity, first + 41);
   const all = [];
   for (let number = first; number < last; number += 1) all.push({ at: at + number * every, over, what });

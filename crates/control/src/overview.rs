@@ -109,9 +109,10 @@ const fn yes() -> bool {
 /// Scheduled changes and past events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
-    /// The scenario's `[[at]]` sections, in its order; none if they were not requested.
+    /// The scenario's `[[at]]` sections, at most 1000: those to come, the next one first, then the past ones,
+    /// the latest first. None if they were not requested.
     pub planned: Vec<PlannedEvent>,
-    /// Past events, the earliest first: at most the last 1000.
+    /// Past events by time, the earliest first: at most the last 1000.
     pub log: Vec<LoggedEvent>,
     /// The number of the last entry, for the next request's `after`.
     pub last: u64,
@@ -139,11 +140,12 @@ pub struct PlannedEvent {
 /// A past event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoggedEvent {
-    /// Its number, from 1 on.
+    /// Its number, from 1 on, in the order in which they were logged.
     pub number: u64,
     /// When, from the start of the run.
     pub at_ns: u64,
-    /// `change` (by the API), `scheduled` (by the scenario), `fault` (of a port), `faithful` or `unfaithful`.
+    /// `change` (by the API), `scheduled` (by the scenario), `fault` (of a port, or an addition
+    /// or removal of the scenario that failed), `faithful` or `unfaithful`.
     #[schema(example = "change")]
     pub kind: String,
     /// The event as text.

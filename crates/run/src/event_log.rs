@@ -5,11 +5,13 @@ use longwire_units::Nanos;
 use std::collections::VecDeque;
 
 /// Most entries kept.
-const MOST: usize = 1000;
+pub(crate) const MOST_LOGGED: usize = 1000;
 
-/// The last events of a run, numbered from 1 on.
+/// The last events of a run, numbered from 1 on in the order in which they were noted. Scheduled changes are
+/// noted when somebody looks.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
+    /// By time.
     entries: VecDeque<LoggedEvent>,
     last: u64,
     /// Time up to which scheduled changes are logged.
@@ -23,11 +25,12 @@ pub(crate) struct EventLog {
 impl EventLog {
     pub(crate) fn note(&mut self, at: Nanos, kind: &str, what: impl Into<String>) {
         self.last += 1;
-        if self.entries.len() == MOST {
+        let entry = LoggedEvent { number: self.last, at_ns: at.0, kind: kind.into(), what: what.into() };
+        let place = self.entries.partition_point(|known| known.at_ns <= at.0);
+        self.entries.insert(place, entry);
+        if self.entries.len() > MOST_LOGGED {
             self.entries.pop_front();
         }
-        let entry = LoggedEvent { number: self.last, at_ns: at.0, kind: kind.into(), what: what.into() };
-        self.entries.push_back(entry);
     }
 
     /// Logs a verdict if it differs from the last one. A good one is logged only after a bad one.
@@ -74,14 +77,31 @@ mod tests {
     #[test]
     fn the_last_entries_are_kept_and_sent_once() {
         let mut log = EventLog::default();
-        for number in 0..MOST + 5 {
+        for number in 0..MOST_LOGGED + 5 {
             log.note(Nanos(number as u64), "change", number.to_string());
         }
         let (all, last) = log.after(0);
-        assert_eq!((all.len(), all[0].number, last), (MOST, 6, MOST as u64 + 5));
-        assert_eq!(words(&log, last - 1), [(MOST + 4).to_string()]);
+        assert_eq!((all.len(), all[0].number, last), (MOST_LOGGED, 6, MOST_LOGGED as u64 + 5));
+        assert_eq!(words(&log, last - 1), [(MOST_LOGGED + 4).to_string()]);
         assert!(words(&log, last).is_empty());
-        assert_eq!(log.after(last + 1).0.len(), MOST, "another run's number");
+        assert_eq!(log.after(last + 1).0.len(), MOST_LOGGED, "another run's number");
+    }
+
+    #[test]
+    fn entries_are_by_time_however_late_they_are_noted() {
+        let mut log = EventLog::default();
+        for (time, what) in [(3, "third"), (1, "first"), (2, "second"), (3, "last")] {
+            log.note(Nanos(time), "change", what);
+        }
+        assert_eq!(words(&log, 0), ["first", "second", "third", "last"]);
+        assert_eq!(words(&log, 2), ["second", "last"]);
+        for _ in 0..MOST_LOGGED - 3 {
+            log.note(Nanos(2), "scheduled", "often");
+        }
+        let kept = words(&log, 0);
+        assert_eq!((kept.len(), &*kept[0], &*kept[MOST_LOGGED - 1]), (MOST_LOGGED, "second", "last"));
+        log.note(Nanos(1), "scheduled", "too old");
+        assert_eq!(words(&log, 0), kept);
     }
 
     #[test]

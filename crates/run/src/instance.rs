@@ -9,7 +9,7 @@ use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{NoticedChange, ObjectChange};
 use crate::open_ports::PortWatches;
-use crate::overview::{come, planned, sorted_links};
+use crate::overview::{come, planned, rewired_text, scheduled_rewirings, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
@@ -18,8 +18,8 @@ use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Made, Object, ObjectNames,
-    ObjectPage, ObjectQuery, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RewiredObject,
-    RoutePage, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
+    ObjectPage, ObjectQuery, PlannedEvent, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RoutePage,
+    ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -33,6 +33,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard}
 pub struct RunningInstance {
     name: String,
     state: CurrentState,
+    /// The additions and removals that were scheduled at its start.
+    scheduled_rewirings: Vec<PlannedEvent>,
     /// Held while the state is replaced.
     pub(crate) rewiring: Mutex<()>,
     /// The links of the packet log, if there is one.
@@ -76,13 +78,14 @@ impl RunningInstance {
     ) -> std::io::Result<Self> {
         let started = run.started();
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
-        let remote = RemoteLine(run.remote());
+        let (remote, scheduled_rewirings) = (RemoteLine(run.remote()), scheduled_rewirings(&state.plan));
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
         let written_start = Mutex::default();
         let (logged, watches, answers) = (OnceLock::new(), Mutex::new(watches), Answers::default());
         Ok(Self {
             name,
             state,
+            scheduled_rewirings,
             rewiring,
             logged,
             written_start,
@@ -240,6 +243,13 @@ impl RunningInstance {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Logs what a `change`, or one that was `scheduled`, has added and removed.
+    pub(crate) fn note_rewired(&self, at: Nanos, kind: &str, rewired: &RewireResponse) {
+        for what in rewired_text(rewired, ["added", "removed"]) {
+            self.log().note(at, kind, what);
+        }
+    }
+
     /// Logs changes of the verdict, and faults of ports.
     fn note_state(&self, report: &Report, elapsed: Nanos) {
         let mut log = self.log();
@@ -350,7 +360,8 @@ impl Instance for RunningInstance {
             log.note(time, "scheduled", what);
         }
         let (log, last) = log.after(query.after);
-        let planned = if query.planned { planned(&state.plan) } else { Vec::new() };
+        let rewirings = &self.scheduled_rewirings;
+        let planned = if query.planned { planned(&state.plan, rewirings, now) } else { Vec::new() };
         EventPage { planned, log, last }
     }
 
@@ -421,13 +432,7 @@ impl Instance for RunningInstance {
 
     fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {
         let rewired = self.edit(ask)?;
-        for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
-            if let Some(RewiredObject { kind, name }) = names.first() {
-                let more = names.len() - 1;
-                let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-                self.log().note(self.elapsed(), "change", format!("{word} {kind} {name}{others}"));
-            }
-        }
+        self.note_rewired(self.elapsed(), "change", &rewired);
         let changed = rewired.added.len() + rewired.removed.len();
         Ok(self.applied(rewired, changed))
     }

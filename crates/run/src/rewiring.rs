@@ -94,28 +94,33 @@ impl RunningInstance {
         }
     }
 
-    /// Adds and removes what the scenario's events up to `time` say, and tells the receiver of changes.
+    /// Adds and removes what the scenario's events up to `time` say, logs it, and tells the receiver of changes.
     ///
     /// # Errors
-    /// As [`RunningInstance::edit`]; the receiver of changes has been told.
+    /// As [`RunningInstance::edit`]; that is logged and told, too.
     pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<(), SetError> {
-        let alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = Arc::clone(&self.state().plan);
-        let advanced = advanced(without_changes(&old.text), time).map_err(refused);
-        let new = advanced.and_then(|text| parse_after(&old, &text).map_err(refused));
-        let done = new.and_then(|plan| self.follow(&plan, drained));
-        drop(alone);
+        let done = self.advance_to(time, drained);
         let what = match &done {
-            Ok(done) => NoticedChange::Applied { changed: done.added.len() + done.removed.len() },
+            Ok(rewired) => {
+                self.note_rewired(time, "scheduled", rewired);
+                NoticedChange::Applied { changed: rewired.added.len() + rewired.removed.len() }
+            }
             Err(error) => {
                 let error = format!("[[at]] {time}: {error}");
-                self.log().note(self.elapsed(), "fault", error.as_str());
+                self.log().note(time, "fault", error.as_str());
                 NoticedChange::Failed { error }
             }
         };
         // Nobody waits for the answer.
         drop(self.state().objects.tell(|| what));
         done.map(drop)
+    }
+
+    fn advance_to(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
+        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = Arc::clone(&self.state().plan);
+        let text = advanced(without_changes(&old.text), time).map_err(refused)?;
+        self.follow(&parse_after(&old, &text).map_err(refused)?, drained)
     }
 
     /// Brings it to the objects of a plan. The caller has the lock.
