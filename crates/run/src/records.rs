@@ -35,6 +35,13 @@ impl RecordOptions {
         self.log.is_some() || self.series.is_some()
     }
 
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let log = self.log.as_ref().map(|log| log.file.as_path());
+        let series = self.series.as_ref().map(|series| series.file.as_path());
+        [self.record.as_deref(), log, series].into_iter().flatten()
+    }
+
     /// The files of one scenario of a service: `packets.lwlog` becomes `NAME-packets.lwlog`. Files of two
     /// names differ, older ones included, which have a number at the end.
     #[must_use]

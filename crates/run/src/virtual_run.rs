@@ -78,6 +78,7 @@ pub fn simulate(
             source.name
         );
     }
+    files.check_written(options.files())?;
     let open = open_virtual(plan, files)?;
     let mut watches = open.watches;
     watches.widen(at_last.source_numbers);
