@@ -14,6 +14,7 @@ use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, RunningState, StateGuard};
+use crate::series::SeriesFile;
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
@@ -37,6 +38,8 @@ pub struct RunningInstance {
     pub(crate) rewiring: Mutex<()>,
     /// The links of the packet log, if there is one.
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
+    /// Its time series, if there is one.
+    pub(crate) sampled: OnceLock<Arc<Mutex<SeriesFile>>>,
     /// The start of the scenario that was written last.
     written_start: Mutex<Option<WrittenStart>>,
     planes: ControlPlanes,
@@ -79,12 +82,14 @@ impl RunningInstance {
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
         let written_start = Mutex::default();
-        let (logged, watches, answers) = (OnceLock::new(), Mutex::new(watches), Answers::default());
+        let (logged, sampled) = (OnceLock::new(), OnceLock::new());
+        let (watches, answers) = (Mutex::new(watches), Answers::default());
         Ok(Self {
             name,
             state,
             rewiring,
             logged,
+            sampled,
             written_start,
             planes,
             remote,
@@ -145,6 +150,12 @@ impl RunningInstance {
     pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
         // It has one log at most.
         let _ = self.logged.set(Arc::clone(links));
+    }
+
+    /// Names its time series, before anything is added.
+    pub(crate) fn sample_links(&self, series: &Arc<Mutex<SeriesFile>>) {
+        // It has one series at most.
+        let _ = self.sampled.set(Arc::clone(series));
     }
 
     /// A change of the scenario, whose answer waits until it has been saved.
