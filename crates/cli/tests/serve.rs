@@ -348,7 +348,7 @@ fn the_worst_links_are_found() {
     let next = json(&service.ctl(&["stats", "*", "--kind", "link", "--after", "up", "--json"]), 0);
     assert_eq!((&next["rows"][0]["name"], &next["rows_left"]), (&"down".into(), &0.into()));
     let text = stdout(&service.ctl(&["stats", "*", "--kind", "link", "--limit", "1"]));
-    assert!(text.contains("(1 more: --after up)") && !text.contains("accounted"), "{text}");
+    assert!(text.contains("(1 more: --after link/up)") && !text.contains("accounted"), "{text}");
     let wrong = service.ctl(&["stats", "*", "--sort", "in_packet"]);
     assert!(stderr(&wrong).contains("did you mean \"in_packets\"?"), "{}", stderr(&wrong));
     assert_eq!(service.end(), Some(0));

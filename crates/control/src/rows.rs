@@ -26,7 +26,7 @@ pub struct RowFilter {
     /// Most rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The name of the last row of the previous page.
+    /// The last row of the previous page: NAME, or KIND/NAME if another kind has the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -58,12 +58,7 @@ impl RowFilter {
             rows.sort_by(|a, b| descending(number(a, field), number(b, field)));
         }
         if let Some(after) = &self.after {
-            let Some(at) = rows.iter().position(|row| name_of(row) == after) else {
-                let what = format!("after: there is no row \"{after}\" among the selected ones");
-                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after");
-                return Err(Box::new(problem));
-            };
-            rows.drain(..=at);
+            rows.drain(..=place_of(rows, after)?);
         }
         let all = rows.len();
         rows.truncate(self.limit.unwrap_or(all));
@@ -75,6 +70,26 @@ impl RowFilter {
 
 fn name_of(row: &Value) -> &str {
     row["name"].as_str().unwrap_or_default()
+}
+
+/// The place of the row of this kind and name, written KIND/NAME, or else of the only one of this name.
+fn place_of(rows: &[Value], after: &str) -> Result<usize, Box<Problem>> {
+    let kind_of = |row: &Value| row["kind"].as_str().unwrap_or_default().to_owned();
+    if let Some((kind, name)) = after.split_once('/')
+        && let Some(at) = rows.iter().position(|row| kind_of(row) == kind && name_of(row) == name)
+    {
+        return Ok(at);
+    }
+    let found: Vec<usize> = (0..rows.len()).filter(|&at| name_of(&rows[at]) == after).collect();
+    let what = match found[..] {
+        [at] => return Ok(at),
+        [] => format!("after: there is no row \"{after}\" among the selected ones"),
+        _ => {
+            let each: Vec<_> = found.iter().map(|&at| format!("{}/{after}", kind_of(&rows[at]))).collect();
+            format!("after: several rows are named \"{after}\"; write {}", each.join(" or "))
+        }
+    };
+    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after")))
 }
 
 fn number(row: &Value, field: &str) -> Option<f64> {
@@ -160,5 +175,16 @@ mod tests {
         assert!(error.ends_with("; did you mean \"port\"?"), "{error}");
         let error = names(&RowFilter { after: text("x"), ..all }).unwrap_err();
         assert!(error.starts_with("after: there is no row \"x\""), "{error}");
+    }
+
+    /// A page leads to the next one, also if rows of two kinds have one name.
+    #[test]
+    fn rows_of_one_name_have_different_kinds() {
+        let after = |after: &str| names(&RowFilter { after: Some(after.into()), ..RowFilter::default() });
+        let error = after("dsl1").unwrap_err();
+        assert_eq!(error, "after: several rows are named \"dsl1\"; write link/dsl1 or port/dsl1");
+        assert_eq!(after("link/dsl1").unwrap().0, ["dsl2", "dsl3", "core", "dsl1"]);
+        assert_eq!(after("port/dsl1").unwrap(), (Vec::new(), 0));
+        assert_eq!(after("core").unwrap().0, ["dsl1"]);
     }
 }
