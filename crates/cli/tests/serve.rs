@@ -319,6 +319,9 @@ fn metrics_are_what_prometheus_reads() {
     assert!(text.contains("longwire_links{scenario=\"net\"} 2.0\n"), "{text}");
     assert!(text.contains("longwire_link_in_packets_total{scenario=\"net\",link=\"up\"}"), "{text}");
     assert!(!text.contains("link=\"down\""), "{text}");
+    // A scrape goes on when the last of the links has been removed.
+    let none = get("/metrics?links=nothing*");
+    assert!(none.contains("longwire_links{scenario=\"net\"} 2.0\n") && !none.contains("link=\""), "{none}");
     let mut check = match Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

@@ -98,10 +98,11 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, program or map, or the request is impossible; then nothing has changed.
     fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, SetError>;
 
-    /// Counters in the text format of OpenMetrics, with at most `limit` single links that `links` matches.
+    /// Counters in the text format of OpenMetrics, with at most `limit` single links that `links` matches, if
+    /// any does.
     ///
     /// # Errors
-    /// If there are no such links, or the instance does not answer.
+    /// If the instance does not answer.
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError>;
 
     /// The scenario that describes the running instance, in TOML.

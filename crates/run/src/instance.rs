@@ -447,15 +447,16 @@ impl Instance for RunningInstance {
         let state = self.state();
         let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
         let links_of_run = &state.objects.links;
-        let meant = links.map(|pattern| links_of_run.meant(pattern)).transpose()?.unwrap_or_default();
+        let matching = links.map(|pattern| links_of_run.matching(pattern, limit));
+        let (matching, left_out) = matching.unwrap_or_default();
         let names = links_of_run.names();
         let link = |place: &u32| Some((names[*place as usize].clone(), find(&report.links, *place)?));
         let sample = Sample {
             scenario: &self.name,
             report: &report,
             seconds: self.elapsed().0 as f64 / 1e9,
-            links: meant.iter().take(limit).filter_map(link).collect(),
-            left_out: meant.len().saturating_sub(limit),
+            links: matching.iter().filter_map(link).collect(),
+            left_out,
         };
         Ok(metrics::text(&[sample]))
     }
