@@ -14,13 +14,14 @@ use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, RunningState, StateGuard};
+use crate::selected_rows::selected;
 use crate::series::SeriesFile;
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Made, Object, ObjectNames,
-    ObjectPage, ObjectQuery, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RewiredObject,
-    RoutePage, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
+    ObjectPage, ObjectQuery, PoolUse, Problem, ProgramRequest, RewireRequest, RewireResponse, RewiredObject,
+    RoutePage, RowFilter, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -280,16 +281,15 @@ impl Instance for RunningInstance {
         self.name.clone()
     }
 
-    fn stats(&self) -> Value {
+    fn stats(&self, filter: &RowFilter) -> Result<Value, Box<Problem>> {
         let installed = self.programs();
         let state = self.state();
         match self.recent(&state) {
             Ok(counted) => {
                 let programs = rows::counted(&state.plan, &installed);
-                let report = self.ran(&state, counted, self.elapsed(), programs).report();
-                serde_json::to_value(report).unwrap_or_default()
+                selected(&self.ran(&state, counted, self.elapsed(), programs), filter)
             }
-            Err(error) => json!({ "error": error.to_string() }),
+            Err(error) => Ok(json!({ "error": error.to_string() })),
         }
     }
 
