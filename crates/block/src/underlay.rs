@@ -34,3 +34,26 @@ pub struct Underlay {
     /// The largest possible error of the offset.
     pub clock_error: Option<Nanos>,
 }
+
+impl Underlay {
+    /// The counters of two tunnels together. What is known of one at a time is left out.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            is_connected: false,
+            sessions: self.sessions + other.sessions,
+            overdue: self.overdue + other.overdue,
+            lost: self.lost + other.lost,
+            reordered: self.reordered + other.reordered,
+            replayed: self.replayed + other.replayed,
+            forged: self.forged + other.forged,
+            malformed: self.malformed + other.malformed,
+            other_session: self.other_session + other.other_session,
+            other_version: self.other_version + other.other_version,
+            clock_jumps: self.clock_jumps + other.clock_jumps,
+            round_trip: None,
+            clock_offset: None,
+            clock_error: None,
+        }
+    }
+}

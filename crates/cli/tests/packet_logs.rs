@@ -494,6 +494,29 @@ fn links_that_join_are_logged() {
     }
 }
 
+/// A link that is removed and added again counts from zero, and the others keep their names.
+#[test]
+fn a_series_has_links_that_join_again() {
+    let folder = Folder::new("series-joined");
+    let link = NET.split("[[link]]").nth(1).unwrap();
+    let stages = format!(
+        "\n[[at]]\ntime = \"1 s\"\nremove = \"access\"\n[[at]]\ntime = \"1500 ms\"\n[at.add.link]{link}"
+    );
+    let (scenario, file) = (folder.write("net.toml", format!("{NET}{stages}")), folder.text("run.jsonl"));
+    let args = ["run", &scenario, "--virtual", "--json", "--series", &file, "--for", "5s"];
+    let report = json(&longwire(&args), 0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| -> Vec<&Value> { rows.iter().filter(|row| row["link"] == name).collect() };
+    let times: Vec<_> = of("access").iter().map(|row| number(row, "time_ns") / 100_000_000).collect();
+    assert_eq!(times, (1..=10).chain(16..=50).collect::<Vec<_>>());
+    let again = of("access").into_iter().filter(|row| number(row, "time_ns") > 1_500_000_000);
+    let packets: u64 = again.map(|row| number(row, "in_packets")).sum();
+    assert_eq!(packets, number(row(&report, "link access"), "in_packets"));
+    assert!(packets > 500, "{report}");
+    assert_eq!(of("back").len(), 50);
+}
+
 /// What a link holds when the run is stopped, or when it is removed, is dropped then; and that is the end.
 #[test]
 fn what_is_held_at_the_end_is_dropped_then() {

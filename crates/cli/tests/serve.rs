@@ -355,6 +355,9 @@ fn metrics_are_what_prometheus_reads() {
     assert!(text.contains("longwire_links{scenario=\"net\"} 2.0\n"), "{text}");
     assert!(text.contains("longwire_link_in_packets_total{scenario=\"net\",link=\"up\"}"), "{text}");
     assert!(!text.contains("link=\"down\""), "{text}");
+    // A scrape goes on when the last of the links has been removed.
+    let none = get("/metrics?links=nothing*");
+    assert!(none.contains("longwire_links{scenario=\"net\"} 2.0\n") && !none.contains("link=\""), "{none}");
     let mut check = match Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -384,7 +387,7 @@ fn the_worst_links_are_found() {
     let next = json(&service.ctl(&["stats", "*", "--kind", "link", "--after", "up", "--json"]), 0);
     assert_eq!((&next["rows"][0]["name"], &next["rows_left"]), (&"down".into(), &0.into()));
     let text = stdout(&service.ctl(&["stats", "*", "--kind", "link", "--limit", "1"]));
-    assert!(text.contains("(1 more: --after up)") && !text.contains("accounted"), "{text}");
+    assert!(text.contains("(1 more: --after link/up)") && !text.contains("accounted"), "{text}");
     let wrong = service.ctl(&["stats", "*", "--sort", "in_packet"]);
     assert!(stderr(&wrong).contains("did you mean \"in_packets\"?"), "{}", stderr(&wrong));
     assert_eq!(service.end(), Some(0));

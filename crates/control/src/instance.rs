@@ -4,7 +4,9 @@ use crate::ProgramRequest;
 use crate::answers::{Answers, Edition};
 use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
+use crate::problem::Problem;
 use crate::rewire::{RewireRequest, RewireResponse};
+use crate::rows::RowFilter;
 use crate::saving::Made;
 use crate::scenario::{Comparison, ScenarioRequest};
 use crate::set_error::SetError;
@@ -20,8 +22,11 @@ pub trait Instance: Send + Sync {
     /// Its name: that of the scenario, or one given at the start.
     fn name(&self) -> String;
 
-    /// All counters.
-    fn stats(&self) -> serde_json::Value;
+    /// All counters, or the selected rows and the number of those after them.
+    ///
+    /// # Errors
+    /// If the filter names an unknown kind, field or row.
+    fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, Box<Problem>>;
 
     /// The names of its objects of one kind, in the order of the scenario. A duplex link appears as its two
     /// directions.
@@ -98,10 +103,11 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, program or map, or the request is impossible; then nothing has changed.
     fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, SetError>;
 
-    /// Counters in the text format of OpenMetrics, with at most `limit` single links that `links` matches.
+    /// Counters in the text format of OpenMetrics, with at most `limit` single links that `links` matches, if
+    /// any does.
     ///
     /// # Errors
-    /// If there are no such links, or the instance does not answer.
+    /// If the instance does not answer.
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError>;
 
     /// The scenario that describes the running instance, in TOML.

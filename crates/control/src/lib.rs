@@ -53,7 +53,7 @@ pub use problem::Problem;
 pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
 pub use rewire::{RewireRequest, RewireResponse, RewiredObject, section};
 pub use routes::document;
-pub use rows::RowFilter;
+pub use rows::{RowFilter, SelectableRow};
 pub use saving::{Made, Saved, Saver, Saving};
 pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioRequest, ScenarioText, SettingDifference,

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use utoipa::IntoParams;
 
 /// Selects rows; by default all.
@@ -23,10 +24,10 @@ pub struct RowFilter {
     /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
-    /// Most rows.
+    /// Most rows: at most 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The name of the last row of the previous page.
+    /// The last row of the previous page: NAME, or KIND/NAME if another kind has the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -37,52 +38,90 @@ const DROPS: &str = "drops";
 /// The kinds of rows.
 const KINDS: [&str; 8] = ["link", "port", "source", "router", "program", "level", "control-plane", "nesp"];
 
+/// Most rows of a page.
+const MOST_ROWS: usize = 10_000;
+
+/// A row that may be selected.
+pub trait SelectableRow {
+    /// Its kind, or nothing.
+    fn kind(&self) -> &str;
+
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The number in a field; `drops` is the sum of its dropped packets.
+    fn number(&self, field: &str) -> Option<f64>;
+
+    /// Its fields with numbers.
+    fn numbers(&self) -> Vec<String>;
+}
+
+impl SelectableRow for Value {
+    fn kind(&self) -> &str {
+        self["kind"].as_str().unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self["name"].as_str().unwrap_or_default()
+    }
+
+    fn number(&self, field: &str) -> Option<f64> {
+        if field == DROPS {
+            let reasons = self["dropped"].as_object()?;
+            return Some(reasons.values().filter_map(Value::as_f64).sum());
+        }
+        self[field].as_f64()
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        let fields = self.as_object().into_iter().flatten();
+        fields.filter(|(_, value)| value.is_number()).map(|(field, _)| field.clone()).collect()
+    }
+}
+
 impl RowFilter {
-    /// Reduces `stats` to the selected rows, and adds the number of rows after them.
+    /// Selects rows, and returns the number of those after them.
     ///
     /// # Errors
     /// If it names an unknown kind, field or row.
-    pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Box<Problem>> {
-        if *self == Self::default() {
-            return Ok(());
-        }
+    pub fn select<R: SelectableRow>(&self, mut rows: Vec<R>) -> Result<(Vec<R>, usize), Box<Problem>> {
         self.kind.as_deref().map_or(Ok(()), check_kind)?;
-        let Some(rows) = stats["rows"].as_array_mut() else { return Ok(()) };
         rows.retain(|row| {
-            let is_kind = self.kind.as_ref().is_none_or(|kind| row["kind"] == **kind);
-            is_kind && self.name.as_ref().is_none_or(|pattern| fits(name_of(row), pattern))
+            let is_kind = self.kind.as_ref().is_none_or(|kind| row.kind() == *kind);
+            is_kind && self.name.as_ref().is_none_or(|pattern| fits(row.name(), pattern))
         });
         if let Some(field) = &self.sort {
-            check_field(rows, field)?;
+            check_field(&rows, field)?;
             // Rows with equal numbers keep their order.
-            rows.sort_by(|a, b| descending(number(a, field), number(b, field)));
+            rows.sort_by(|a, b| descending(a.number(field), b.number(field)));
         }
         if let Some(after) = &self.after {
-            let Some(at) = rows.iter().position(|row| name_of(row) == after) else {
-                let what = format!("after: there is no row \"{after}\" among the selected ones");
-                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after");
-                return Err(Box::new(problem));
-            };
-            rows.drain(..=at);
+            rows.drain(..=place_of(&rows, after)?);
         }
         let all = rows.len();
-        rows.truncate(self.limit.unwrap_or(all));
+        rows.truncate(self.limit.unwrap_or(MOST_ROWS).min(MOST_ROWS));
         let left = all - rows.len();
-        stats["rows_left"] = left.into();
-        Ok(())
+        Ok((rows, left))
     }
 }
 
-fn name_of(row: &Value) -> &str {
-    row["name"].as_str().unwrap_or_default()
-}
-
-fn number(row: &Value, field: &str) -> Option<f64> {
-    if field == DROPS {
-        let reasons = row["dropped"].as_object()?;
-        return Some(reasons.values().filter_map(Value::as_f64).sum());
+/// The place of the row of this kind and name, written KIND/NAME, or else of the only one of this name.
+fn place_of<R: SelectableRow>(rows: &[R], after: &str) -> Result<usize, Box<Problem>> {
+    if let Some((kind, name)) = after.split_once('/')
+        && let Some(at) = rows.iter().position(|row| row.kind() == kind && row.name() == name)
+    {
+        return Ok(at);
     }
-    row[field].as_f64()
+    let found: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].name() == after).collect();
+    let what = match found[..] {
+        [at] => return Ok(at),
+        [] => format!("after: there is no row \"{after}\" among the selected ones"),
+        _ => {
+            let each: Vec<_> = found.iter().map(|&at| format!("{}/{after}", rows[at].kind())).collect();
+            format!("after: several rows are named \"{after}\"; write {}", each.join(" or "))
+        }
+    };
+    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after")))
 }
 
 /// The highest first, and rows without the field last.
@@ -99,16 +138,12 @@ fn check_kind(kind: &str) -> Result<(), Box<Problem>> {
     Err(Box::new(problem.suggest(kind, &KINDS.map(String::from))))
 }
 
-fn check_field(rows: &[Value], field: &str) -> Result<(), Box<Problem>> {
-    if rows.is_empty() || rows.iter().any(|row| number(row, field).is_some()) {
+fn check_field<R: SelectableRow>(rows: &[R], field: &str) -> Result<(), Box<Problem>> {
+    if rows.is_empty() || rows.iter().any(|row| row.number(field).is_some()) {
         return Ok(());
     }
-    let fields = rows.iter().filter_map(Value::as_object).flatten();
-    let mut known: Vec<String> =
-        fields.filter(|(_, value)| value.is_number()).map(|(field, _)| field.clone()).collect();
-    known.push(DROPS.into());
-    known.sort();
-    known.dedup();
+    let fields = rows.iter().flat_map(SelectableRow::numbers).chain([DROPS.into()]);
+    let known: Vec<String> = fields.collect::<BTreeSet<_>>().into_iter().collect();
     let what = format!("sort: no row has a number \"{field}\"; there are {}", known.join(", "));
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("sort");
     Err(Box::new(problem.suggest(field, &known)))
@@ -119,21 +154,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn names(filter: &RowFilter) -> Result<(Vec<String>, u64), String> {
+    fn names(filter: &RowFilter) -> Result<(Vec<String>, usize), String> {
         let row = |name: &str, kind: &str, packets: u64, loss: u64| {
             let dropped = json!({ "loss": loss, "aqm": 1 });
             json!({ "name": name, "kind": kind, "in_packets": packets, "dropped": dropped })
         };
-        let mut stats = json!({ "rows": [
+        let rows = vec![
             row("dsl1", "link", 5, 1),
             row("dsl2", "link", 9, 0),
             row("dsl3", "link", 7, 4),
             row("core", "link", 8, 2),
             json!({ "name": "dsl1", "kind": "port" }),
-        ] });
-        filter.apply(&mut stats).map_err(|problem| problem.detail)?;
-        let rows = stats["rows"].as_array().unwrap().iter().map(|row| name_of(row).to_owned());
-        Ok((rows.collect(), stats["rows_left"].as_u64().unwrap_or(0)))
+        ];
+        let (rows, left) = filter.select(rows).map_err(|problem| problem.detail)?;
+        Ok((rows.iter().map(|row| row.name().to_owned()).collect(), left))
     }
 
     #[test]
@@ -160,5 +194,29 @@ mod tests {
         assert!(error.ends_with("; did you mean \"port\"?"), "{error}");
         let error = names(&RowFilter { after: text("x"), ..all }).unwrap_err();
         assert!(error.starts_with("after: there is no row \"x\""), "{error}");
+    }
+
+    /// Every row is on a page, however many there are.
+    #[test]
+    fn pages_of_many_rows_lead_to_the_last() {
+        let rows =
+            || (0..MOST_ROWS + 3).map(|at| json!({ "name": format!("d{at}"), "kind": "link" })).collect();
+        let all = RowFilter { name: Some("d*".into()), ..RowFilter::default() };
+        let (page, left) = all.select(rows()).unwrap();
+        assert_eq!((page.len(), left), (MOST_ROWS, 3));
+        let next = RowFilter { after: Some("d9999".into()), ..all };
+        let (page, left): (Vec<Value>, _) = next.select(rows()).unwrap();
+        assert_eq!((page[0].name(), page.len(), left), ("d10000", 3, 0));
+    }
+
+    /// A page leads to the next one, also if rows of two kinds have one name.
+    #[test]
+    fn rows_of_one_name_have_different_kinds() {
+        let after = |after: &str| names(&RowFilter { after: Some(after.into()), ..RowFilter::default() });
+        let error = after("dsl1").unwrap_err();
+        assert_eq!(error, "after: several rows are named \"dsl1\"; write link/dsl1 or port/dsl1");
+        assert_eq!(after("link/dsl1").unwrap().0, ["dsl2", "dsl3", "core", "dsl1"]);
+        assert_eq!(after("port/dsl1").unwrap(), (Vec::new(), 0));
+        assert_eq!(after("core").unwrap().0, ["dsl1"]);
     }
 }

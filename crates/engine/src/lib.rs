@@ -57,7 +57,7 @@ pub use rewiring_step::{AtNode, PartSource};
 pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use sliding::SlidingWindow;
-pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, RemovedPorts, Report, WorkerReport};
 pub use steering::SteeredPaths;
 pub use turns::InnerPorts;
 pub use worker::{Change, are_alike};

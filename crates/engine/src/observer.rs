@@ -46,6 +46,9 @@ pub trait Sampler: Send {
 
     /// Whether a link is sampled.
     fn samples(&self, place: u32) -> bool;
+
+    /// A planned rewiring was made: places are those of its plan from now on.
+    fn rewired(&mut self);
 }
 
 /// An observer at a worker's pool.

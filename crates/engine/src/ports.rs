@@ -4,6 +4,7 @@ use crate::calendar::Calendar;
 use crate::fidelity::{OwnLosses, TunnelRecord};
 use crate::map::Map;
 use crate::setup::PortSetup;
+use crate::stats::RemovedPorts;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
 use longwire_link::Fifo;
@@ -22,7 +23,7 @@ pub(crate) struct Ports {
     /// The coarse departure clock, if any.
     pub ticks: Option<Box<Ticks>>,
     /// Counters of ports that were replaced.
-    pub closed: PortStats,
+    pub closed: RemovedPorts,
     /// Errors of ports that have left in simulated time.
     pub left: Vec<PortError>,
     /// The port whose losses are read next.
@@ -95,7 +96,7 @@ impl Ports {
             slots,
             exits,
             ticks,
-            closed: PortStats::default(),
+            closed: RemovedPorts::default(),
             left: Vec::new(),
             next_sampled: 0,
             has_tunnels,
@@ -122,7 +123,7 @@ impl Ports {
         match (self.slots.get_mut(slot as usize), port.as_mut()) {
             (Some(old), Some(new)) => {
                 std::mem::swap(old, new);
-                self.closed = self.closed.plus(&new.stats(now));
+                new.add_to(&mut self.closed, now);
             }
             (None, Some(_)) => {
                 self.slots.extend(port.take());
@@ -395,6 +396,11 @@ impl PortSlot {
     /// The network under a tunnel.
     pub fn underlay(&self) -> Option<Underlay> {
         self.port.underlay().map(|underlay| Underlay { overdue: self.overdue, ..underlay })
+    }
+
+    /// Adds its counters to those of removed ports.
+    pub fn add_to(&self, removed: &mut RemovedPorts, now: Nanos) {
+        removed.add(&RemovedPorts { stats: self.stats(now), underlay: self.underlay().unwrap_or_default() });
     }
 
     /// Its part in the verdict, if it is a tunnel.

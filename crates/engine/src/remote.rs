@@ -322,6 +322,7 @@ impl Report {
         self.links.extend(other.links);
         self.removed.add(&other.removed);
         self.ports.extend(other.ports);
+        self.removed_ports.add(&other.removed_ports);
         self.nodes.extend(other.nodes);
         self.workers.extend(other.workers);
         self.flow.add(&other.flow);

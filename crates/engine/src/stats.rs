@@ -39,6 +39,23 @@ pub struct PortReport {
     pub fault: Option<String>,
 }
 
+/// Sum of the counters of removed ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RemovedPorts {
+    /// Counters of all.
+    pub stats: PortStats,
+    /// Counters of the networks under tunnels.
+    pub underlay: Underlay,
+}
+
+impl RemovedPorts {
+    /// Adds the counters of other removed ports.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.stats = self.stats.plus(&other.stats);
+        self.underlay = self.underlay.plus(&other.underlay);
+    }
+}
+
 /// Counters of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReport {
@@ -168,6 +185,8 @@ pub struct Report {
     pub rewired: usize,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
+    /// Sum of the counters of removed ports.
+    pub removed_ports: RemovedPorts,
     /// The routers, by the places of their first ports.
     pub nodes: Vec<NodeReport>,
     /// The workers, in order.
@@ -208,6 +227,16 @@ impl Report {
     /// The counters of each link, and the sum of removed ones.
     pub fn all_links(&self) -> impl Iterator<Item = &LinkStats> {
         self.links.iter().map(|link| &link.stats).chain([&self.removed])
+    }
+
+    /// The counters of each port, and the sum of removed ones.
+    pub fn all_ports(&self) -> impl Iterator<Item = &PortStats> {
+        self.ports.iter().map(|port| &port.stats).chain([&self.removed_ports.stats])
+    }
+
+    /// Counters of the network under each tunnel, and the sum of removed ones.
+    pub fn all_underlays(&self) -> impl Iterator<Item = &Underlay> {
+        self.ports.iter().filter_map(|port| port.underlay.as_ref()).chain([&self.removed_ports.underlay])
     }
 
     /// Whether every packet is accounted for: in each link and router, and from ports to ports.

@@ -14,12 +14,14 @@ use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, RunningState, StateGuard};
+use crate::selected_rows::selected;
+use crate::series::SeriesFile;
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Made, Object, ObjectNames,
-    ObjectPage, ObjectQuery, PlannedEvent, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RoutePage,
-    ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
+    ObjectPage, ObjectQuery, PlannedEvent, PoolUse, Problem, ProgramRequest, RewireRequest, RewireResponse,
+    RoutePage, RowFilter, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -39,6 +41,8 @@ pub struct RunningInstance {
     pub(crate) rewiring: Mutex<()>,
     /// The links of the packet log, if there is one.
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
+    /// Its time series, if there is one.
+    pub(crate) sampled: OnceLock<Arc<Mutex<SeriesFile>>>,
     /// The start of the scenario that was written last.
     written_start: Mutex<Option<WrittenStart>>,
     planes: ControlPlanes,
@@ -81,13 +85,15 @@ impl RunningInstance {
         let (remote, scheduled_rewirings) = (RemoteLine(run.remote()), scheduled_rewirings(&state.plan));
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
         let written_start = Mutex::default();
-        let (logged, watches, answers) = (OnceLock::new(), Mutex::new(watches), Answers::default());
+        let (logged, sampled) = (OnceLock::new(), OnceLock::new());
+        let (watches, answers) = (Mutex::new(watches), Answers::default());
         Ok(Self {
             name,
             state,
             scheduled_rewirings,
             rewiring,
             logged,
+            sampled,
             written_start,
             planes,
             remote,
@@ -148,6 +154,12 @@ impl RunningInstance {
     pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
         // It has one log at most.
         let _ = self.logged.set(Arc::clone(links));
+    }
+
+    /// Names its time series, before anything is added.
+    pub(crate) fn sample_links(&self, series: &Arc<Mutex<SeriesFile>>) {
+        // It has one series at most.
+        let _ = self.sampled.set(Arc::clone(series));
     }
 
     /// A change of the scenario, whose answer waits until it has been saved.
@@ -279,16 +291,15 @@ impl Instance for RunningInstance {
         self.name.clone()
     }
 
-    fn stats(&self) -> Value {
+    fn stats(&self, filter: &RowFilter) -> Result<Value, Box<Problem>> {
         let installed = self.programs();
         let state = self.state();
         match self.recent(&state) {
             Ok(counted) => {
                 let programs = rows::counted(&state.plan, &installed);
-                let report = self.ran(&state, counted, self.elapsed(), programs).report();
-                serde_json::to_value(report).unwrap_or_default()
+                selected(&self.ran(&state, counted, self.elapsed(), programs), filter)
             }
-            Err(error) => json!({ "error": error.to_string() }),
+            Err(error) => Ok(json!({ "error": error.to_string() })),
         }
     }
 
@@ -441,15 +452,16 @@ impl Instance for RunningInstance {
         let state = self.state();
         let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
         let links_of_run = &state.objects.links;
-        let meant = links.map(|pattern| links_of_run.meant(pattern)).transpose()?.unwrap_or_default();
+        let matching = links.map(|pattern| links_of_run.matching(pattern, limit));
+        let (matching, left_out) = matching.unwrap_or_default();
         let names = links_of_run.names();
         let link = |place: &u32| Some((names[*place as usize].clone(), find(&report.links, *place)?));
         let sample = Sample {
             scenario: &self.name,
             report: &report,
             seconds: self.elapsed().0 as f64 / 1e9,
-            links: meant.iter().take(limit).filter_map(link).collect(),
-            left_out: meant.len().saturating_sub(limit),
+            links: matching.iter().filter_map(link).collect(),
+            left_out,
         };
         Ok(metrics::text(&[sample]))
     }

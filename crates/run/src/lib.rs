@@ -44,6 +44,7 @@ pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
 pub mod scenario_check;
+mod selected_rows;
 pub mod series;
 mod showing;
 pub mod stack;

@@ -3,8 +3,9 @@
 //! The number of series does not depend on the number of links or ports, which are summed. Single links have
 //! series only on request, up to a limit.
 
-use longwire_block::Underlay;
-use longwire_engine::{LinkReport, PortReport, Report};
+use longwire_block::{PortStats, Underlay};
+use longwire_engine::{LinkReport, Report};
+use longwire_link::LinkStats;
 use longwire_units::Nanos;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -29,39 +30,39 @@ pub(crate) struct Sample<'r> {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// A counter of all links, or of one.
-type LinkMetric = (&'static str, &'static str, fn(&LinkReport) -> u64);
+/// A counter of all links, removed ones included, or of one.
+type LinkMetric = (&'static str, &'static str, fn(&LinkStats) -> u64);
 
 const OF_LINKS: [LinkMetric; 7] = [
-    ("in_packets", "Packets that arrived at links", |link| link.stats.in_packets),
-    ("in_bytes", "Bytes of their frames", |link| link.stats.in_bytes),
-    ("out_packets", "Packets that left links", |link| link.stats.out_packets),
-    ("out_bytes", "Bytes of their frames", |link| link.stats.out_bytes),
-    ("marked_packets", "Packets marked as having met congestion", |link| link.stats.marked_packets),
-    ("corrupted_packets", "Packets with flipped bits", |link| link.stats.corrupted_packets),
-    ("late_packets", "Packets that left later than tolerated", |link| link.stats.late_packets),
+    ("in_packets", "Packets that arrived at links", |link| link.in_packets),
+    ("in_bytes", "Bytes of their frames", |link| link.in_bytes),
+    ("out_packets", "Packets that left links", |link| link.out_packets),
+    ("out_bytes", "Bytes of their frames", |link| link.out_bytes),
+    ("marked_packets", "Packets marked as having met congestion", |link| link.marked_packets),
+    ("corrupted_packets", "Packets with flipped bits", |link| link.corrupted_packets),
+    ("late_packets", "Packets that left later than tolerated", |link| link.late_packets),
 ];
 
 /// A gauge of all links, or of one.
 const NOW_AT_LINKS: [LinkMetric; 3] = [
-    ("queued_packets", "Packets in queues", |link| link.stats.queued_packets),
-    ("queued_bytes", "Bytes in queues, as the links' rates count them", |link| link.stats.queued_bytes),
-    ("travelling_packets", "Packets in delay lines", |link| link.stats.travelling_packets),
+    ("queued_packets", "Packets in queues", |link| link.queued_packets),
+    ("queued_bytes", "Bytes in queues, as the links' rates count them", |link| link.queued_bytes),
+    ("travelling_packets", "Packets in delay lines", |link| link.travelling_packets),
 ];
 
-/// A counter of all ports.
-type PortMetric = (&'static str, &'static str, fn(&PortReport) -> u64);
+/// A counter of all ports, removed ones included.
+type PortMetric = (&'static str, &'static str, fn(&PortStats) -> u64);
 
 const OF_PORTS: [PortMetric; 6] = [
-    ("in_frames", "Frames that ports received", |port| port.stats.in_frames),
-    ("in_bytes", "Bytes that ports received", |port| port.stats.in_bytes),
-    ("out_frames", "Frames that ports sent", |port| port.stats.out_frames),
-    ("out_bytes", "Bytes that ports sent", |port| port.stats.out_bytes),
-    ("in_missed", "Frames lost by the kernel's receive queues", |port| port.stats.in_missed),
-    ("out_full", "Frames that drivers did not accept in time", |port| port.stats.out_full),
+    ("in_frames", "Frames that ports received", |port| port.in_frames),
+    ("in_bytes", "Bytes that ports received", |port| port.in_bytes),
+    ("out_frames", "Frames that ports sent", |port| port.out_frames),
+    ("out_bytes", "Bytes that ports sent", |port| port.out_bytes),
+    ("in_missed", "Frames lost by the kernel's receive queues", |port| port.in_missed),
+    ("out_full", "Frames that drivers did not accept in time", |port| port.out_full),
 ];
 
-/// A counter of all tunnels.
+/// A counter of all tunnels, removed ones included.
 type TunnelMetric = (&'static str, &'static str, fn(&Underlay) -> u64);
 
 const OF_TUNNELS: [TunnelMetric; 9] = [
@@ -133,7 +134,7 @@ pub(crate) fn text(samples: &[Sample<'_>]) -> String {
     }
     page.gauge("uptime_seconds", "Time since the start", |sample, add| add(&[], sample.seconds));
     page.counter("dropped_packets", "Packets dropped, in links and elsewhere", |sample, add| {
-        let in_links = sample.report.links.iter().flat_map(|link| &link.stats.drops);
+        let in_links = sample.report.all_links().flat_map(|link| &link.drops);
         for (reason, packets) in in_links.chain(&sample.report.flow.drops) {
             add(&[("reason", (*reason).into())], *packets);
         }
@@ -145,15 +146,15 @@ pub(crate) fn text(samples: &[Sample<'_>]) -> String {
         }
     });
     for (name, help, value) in OF_LINKS {
-        let sum = |report: &Report| report.links.iter().map(value).sum();
+        let sum = |report: &Report| report.all_links().map(value).sum();
         page.counter(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report)));
     }
     for (name, help, value) in NOW_AT_LINKS {
-        let sum = |report: &Report| report.links.iter().map(value).sum::<u64>();
+        let sum = |report: &Report| report.all_links().map(value).sum::<u64>();
         page.gauge(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report) as f64));
     }
     for (name, help, value) in OF_PORTS {
-        let sum = |report: &Report| report.ports.iter().map(value).sum();
+        let sum = |report: &Report| report.all_ports().map(value).sum();
         page.counter(&format!("ports_{name}"), help, |sample, add| add(&[], sum(sample.report)));
     }
     page.tunnels();
@@ -204,7 +205,7 @@ impl Page<'_, '_> {
     fn tunnels(&mut self) {
         for (name, help, value) in OF_TUNNELS {
             self.counter(&format!("tunnels_{name}"), help, |sample, add| {
-                add(&[], underlays(sample.report).map(value).sum());
+                add(&[], sample.report.all_underlays().map(value).sum());
             });
         }
         for (name, help, value) in TIMES_OF_TUNNELS {
@@ -218,18 +219,18 @@ impl Page<'_, '_> {
 
     /// Writes the requested links.
     fn single_links(&mut self) {
-        if self.samples.iter().all(|sample| sample.links.is_empty()) {
+        if self.samples.iter().all(|sample| sample.links.is_empty() && sample.left_out == 0) {
             return;
         }
         let label = |name: &str| [("link", name.to_owned())];
         for (name, help, value) in OF_LINKS {
             self.counter(&format!("link_{name}"), help, |sample, add| {
-                sample.links.iter().for_each(|(name, link)| add(&label(name), value(link)));
+                sample.links.iter().for_each(|(name, link)| add(&label(name), value(&link.stats)));
             });
         }
         for (name, help, value) in NOW_AT_LINKS {
             self.gauge(&format!("link_{name}"), help, |sample, add| {
-                sample.links.iter().for_each(|(name, link)| add(&label(name), value(link) as f64));
+                sample.links.iter().for_each(|(name, link)| add(&label(name), value(&link.stats) as f64));
             });
         }
         self.counter("link_dropped_packets", "Packets dropped in a link", |sample, add| {
@@ -252,17 +253,14 @@ fn labelled(sample: &Sample<'_>, labels: &[(&'static str, String)]) -> Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_engine::PortReport;
 
     #[test]
     fn series_do_not_grow_with_links() {
         let lines = |links: u32, single: usize| {
             let link = |place| LinkReport {
                 place,
-                stats: longwire_link::LinkStats {
-                    in_packets: 2,
-                    drops: vec![("loss", 1)],
-                    ..longwire_link::LinkStats::default()
-                },
+                stats: LinkStats { in_packets: 2, drops: vec![("loss", 1)], ..LinkStats::default() },
                 lateness: None,
                 changed: None,
             };
@@ -287,13 +285,41 @@ mod tests {
         assert!(single.contains("longwire_links_left_out{scenario=\"net\"} 3.0\n"), "{single}");
     }
 
+    /// What is left of links and ports that were removed is in the sums: counters never decrease.
+    #[test]
+    fn removed_links_and_ports_are_in_the_sums() {
+        let removed = LinkStats { in_packets: 7, drops: vec![("loss", 3)], ..LinkStats::default() };
+        let removed_ports = longwire_engine::RemovedPorts {
+            stats: PortStats { in_frames: 5, ..PortStats::default() },
+            underlay: Underlay { forged: 2, ..Underlay::default() },
+        };
+        let report = Report { removed, removed_ports, ..Report::default() };
+        let page = text(&[Sample {
+            scenario: "net",
+            report: &report,
+            seconds: 1.0,
+            links: Vec::new(),
+            left_out: 0,
+        }]);
+        for line in [
+            "links{scenario=\"net\"} 0.0",
+            "links_in_packets_total{scenario=\"net\"} 7",
+            "dropped_packets_total{scenario=\"net\",reason=\"loss\"} 3",
+            "ports_in_frames_total{scenario=\"net\"} 5",
+            "tunnels{scenario=\"net\"} 0.0",
+            "tunnels_forged_messages_total{scenario=\"net\"} 2",
+        ] {
+            assert!(page.contains(&format!("longwire_{line}\n")), "{line}{page}");
+        }
+    }
+
     #[test]
     fn tunnels_are_summed() {
         let port = |underlay| PortReport {
             place: 0,
             name: "far".into(),
             driver: "tunnel".into(),
-            stats: longwire_block::PortStats::default(),
+            stats: PortStats::default(),
             underlay,
             fault: None,
         };
@@ -326,14 +352,14 @@ mod tests {
         let dashboard = include_str!("../../../packaging/grafana-dashboard.json");
         // A series without values is left out.
         let drops = vec![("loss", 1)];
-        let stats = longwire_link::LinkStats { drops, ..longwire_link::LinkStats::default() };
+        let stats = LinkStats { drops, ..LinkStats::default() };
         let link = LinkReport { place: 0, stats, lateness: None, changed: None };
         let known = Some(Nanos(1));
         let port = PortReport {
             place: 0,
             name: "far".into(),
             driver: "tunnel".into(),
-            stats: longwire_block::PortStats::default(),
+            stats: PortStats::default(),
             underlay: Some(Underlay { round_trip: known, clock_error: known, ..Underlay::default() }),
             fault: None,
         };

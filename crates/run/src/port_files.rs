@@ -74,15 +74,34 @@ impl PortFiles {
             own.output = own.output.take().or_else(|| written("output"));
         }
         check_sources(plan, &captures)?;
-        check_outputs(&captures)?;
-        let mut epoch = None;
-        for (port, own) in plan.ports.iter().zip(&mut captures) {
+        let mut files = Self { captures, epoch: None };
+        files.check_written([])?;
+        for (port, own) in plan.ports.iter().zip(&mut files.captures) {
             let Some(input) = &own.input else { continue };
             own.interface = interface_of(input, &port.name)?;
             let first = first_stamp(input, own.interface.clone())?;
-            epoch = [epoch, first].into_iter().flatten().min();
+            files.epoch = [files.epoch, first].into_iter().flatten().min();
         }
-        Ok(Self { captures, epoch })
+        Ok(files)
+    }
+
+    /// Checks that no file is written by two ports, or both read and written, and that none of them is one of
+    /// the `records`, which differ from each other.
+    ///
+    /// # Errors
+    /// If a file is named twice.
+    pub fn check_written<'f>(&'f self, records: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<()> {
+        let inputs = self.captures.iter().filter_map(|own| own.input.as_deref());
+        let outputs = self.captures.iter().filter_map(|own| own.output.as_deref());
+        let mut known: Vec<_> = inputs.map(full).collect();
+        for file in outputs.chain(records).filter(|file| !file.starts_with("/dev")) {
+            let path = full(file);
+            if known.contains(&path) {
+                bail!("{} is named twice, once as an output; name another file", file.display());
+            }
+            known.push(path);
+        }
+        Ok(())
     }
 }
 
@@ -114,26 +133,20 @@ fn check_sources(plan: &Plan, captures: &[Captures]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that no file is written by two ports, or both read and written.
-fn check_outputs(captures: &[Captures]) -> anyhow::Result<()> {
-    let same = |a: &Path, b: &Path| {
-        let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        full(a) == full(b) && !a.starts_with("/dev")
-    };
-    for (place, own) in captures.iter().enumerate() {
-        let Some(output) = &own.output else { continue };
-        let inputs = captures.iter().filter_map(|other| other.input.as_ref());
-        let outputs = captures[..place].iter().filter_map(|other| other.output.as_ref());
-        if inputs.chain(outputs).any(|other| same(output, other)) {
-            bail!("{} is named twice, once as an output; name another file", output.display());
-        }
-    }
-    Ok(())
+/// The full path of a file that need not be there yet.
+fn full(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+        folder.zip(absolute.file_name()).map_or(absolute.clone(), |(folder, name)| folder.join(name))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet_log::LogOptions;
+    use crate::records::RecordOptions;
 
     fn plan() -> Plan {
         let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\n\
@@ -163,7 +176,29 @@ mod tests {
         assert!(error(&[], &["c=x"]).contains("no port \"c\"; it has a, b"));
         assert!(error(&[], &["a=x", "a=y"]).contains("two outputs"));
         assert!(error(&[], &["a=x", "b=x"]).contains("named twice"));
+        assert!(error(&[], &["a=x", "b=./x"]).contains("named twice"));
         assert!(error(&["a=/nowhere/x.pcap"], &[]).contains("/nowhere/x.pcap"));
         assert!("a".parse::<PortFile>().is_err() && "=x".parse::<PortFile>().is_err());
+    }
+
+    #[test]
+    fn records_are_files_of_their_own() {
+        let files = PortFiles::new(&plan(), &[], &given(&["b=x.pcapng"])).unwrap();
+        let records = |log: &str, record: &str| {
+            let log = Some(LogOptions { file: log.into(), links: None });
+            let records = RecordOptions { record: Some(record.into()), log, ..RecordOptions::default() };
+            files.check_written(records.files()).map_err(|error| error.to_string())
+        };
+        assert_eq!(records("log.pcapng", "all.pcapng"), Ok(()));
+        assert_eq!(records("/dev/null", "/dev/null"), Ok(()));
+        for (log, record) in
+            [("q.pcapng", "./q.pcapng"), ("log.pcapng", "x.pcapng"), ("./x.pcapng", "y.pcapng")]
+        {
+            assert!(records(log, record).unwrap_err().contains("named twice"), "{log} {record}");
+        }
+        assert!(
+            records("log.pcapng", "/tmp/own.pcap").unwrap_err().contains("named twice"),
+            "the scenario's"
+        );
     }
 }

@@ -97,6 +97,7 @@ impl RealRun {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,
         };
+        files.check_written(options.records.files())?;
         if let Some(finding) = plan.routers.iter().find_map(|router| router.not_in_real_time.as_ref()) {
             anyhow::bail!("{finding}");
         }

@@ -35,6 +35,13 @@ impl RecordOptions {
         self.log.is_some() || self.series.is_some()
     }
 
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let log = self.log.as_ref().map(|log| log.file.as_path());
+        let series = self.series.as_ref().map(|series| series.file.as_path());
+        [self.record.as_deref(), log, series].into_iter().flatten()
+    }
+
     /// The files of one scenario of a service: `packets.lwlog` becomes `NAME-packets.lwlog`. Files of two
     /// names differ, older ones included, which have a number at the end.
     #[must_use]
@@ -216,17 +223,20 @@ impl VirtualRecords {
 
     /// The sampler of the worker; says also where the links of `plan` are, and that time begins at zero.
     pub fn begin(&mut self, plan: &Plan, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
-        self.place(plan, links, 0..plan.links.len() as u32);
         if let Some(log) = &self.log.0 {
+            log.links().place(plan, links, 0..plan.links.len() as u32);
             log.begin(Nanos::ZERO);
         }
         self.sampler.take()
     }
 
     /// Says where links will be that join later: in the order in which they do, before the run.
-    pub fn place(&self, plan: &Plan, links: &[LinkRef], fresh: impl Iterator<Item = u32>) {
+    pub fn place(&self, plan: &Arc<Plan>, links: &[LinkRef], fresh: &[u32]) {
         if let Some(log) = &self.log.0 {
-            log.links().place(plan, links, fresh);
+            log.links().place(plan, links, fresh.iter().copied());
+        }
+        if let Some((_, series)) = &self.series {
+            series.follow(plan, fresh);
         }
     }
 

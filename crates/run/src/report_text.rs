@@ -75,7 +75,9 @@ fn print_left(report: &Report, left: u64, out: &mut dyn Write) -> io::Result<()>
     match report.rows.last() {
         None => writeln!(out, "nothing fits"),
         Some(last) if left > 0 => {
-            writeln!(out, "\n({} more: --after {})", shown::count(left), last.name)
+            let kind = last.extra.get("kind").and_then(Value::as_str);
+            let last = kind.map_or_else(|| last.name.clone(), |kind| format!("{kind}/{}", last.name));
+            writeln!(out, "\n({} more: --after {last})", shown::count(left))
         }
         Some(_) => Ok(()),
     }

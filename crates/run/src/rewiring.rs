@@ -10,6 +10,7 @@ use crate::objects::NoticedChange;
 use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
+use crate::series;
 use longwire_assemble::Levels;
 use longwire_control::{
     Comparison, Instance, Kind, RewireRequest, RewireResponse, ScenarioRequest, SetError,
@@ -180,6 +181,9 @@ impl RunningInstance {
             let mut state = self.replace_state();
             let errors = self.remote().rewire(made.rewiring);
             faults = errors.map_err(|error| SetError::Unavailable(error.to_string()))?;
+            if let Some(series) = self.sampled.get() {
+                series::lock(series).forget(fresh.iter().map(|&place| &*new.links[place as usize].name));
+            }
             ports.keep();
             let live = state.objects.routers.in_plan(&new, routers.clone(), levels);
             let sources = (&sources[..], &fresh_sources);

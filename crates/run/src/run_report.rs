@@ -20,6 +20,28 @@ use std::sync::Arc;
 /// Most links with rows: those that carried most.
 const MOST_ROWS: usize = 10_000;
 
+/// A number in the row of a link, and its name there.
+type LinkCount = (&'static str, fn(&LinkStats) -> u64);
+
+/// The numbers in the row of a link, except for its rate.
+pub(crate) const LINK_COUNTS: [LinkCount; 15] = [
+    ("in_packets", |stats| stats.in_packets),
+    ("in_bytes", |stats| stats.in_bytes),
+    ("out_packets", |stats| stats.out_packets),
+    ("out_bytes", |stats| stats.out_bytes),
+    ("made_packets", |stats| stats.made_packets),
+    ("consumed_packets", |stats| stats.consumed_packets),
+    ("steered_packets", |stats| stats.steered_packets),
+    ("marked_packets", |stats| stats.marked_packets),
+    ("corrupted_packets", |stats| stats.corrupted_packets),
+    ("collisions", |stats| stats.collisions),
+    ("queued_packets", |stats| stats.queued_packets),
+    ("queued_bytes", |stats| stats.queued_bytes),
+    ("travelling_packets", |stats| stats.travelling_packets),
+    ("late_packets", |stats| stats.late_packets),
+    ("max_late_ns", |stats| stats.max_late.0),
+];
+
 /// The result of a run in real time.
 pub struct ReportInput<'a> {
     /// The plan that was run.
@@ -143,34 +165,20 @@ impl ReportInput<'_> {
     }
 
     /// Mean output rate of a link in bits per second.
-    fn link_rate(&self, link: &LinkReport) -> f64 {
+    pub(crate) fn link_rate(&self, link: &LinkReport) -> f64 {
         if self.elapsed.0 == 0 { 0.0 } else { link.stats.out_bytes as f64 * 8.0 / self.seconds() }
     }
 
-    fn link_row(&self, link: &LinkReport) -> Row {
+    pub(crate) fn link_row(&self, link: &LinkReport) -> Row {
         let stats = &link.stats;
         let place = link.place as usize;
-        Row::new(&*self.plan.links[place].name, "bit/s")
+        let row = Row::new(&*self.plan.links[place].name, "bit/s")
             .measured(self.link_rate(link).round())
             .extra("kind", "link")
             .extra("settings", serde_json::to_value((self.settings)(place)).unwrap_or_default())
-            .extra("in_packets", stats.in_packets)
-            .extra("in_bytes", stats.in_bytes)
-            .extra("out_packets", stats.out_packets)
-            .extra("out_bytes", stats.out_bytes)
-            .extra("made_packets", stats.made_packets)
-            .extra("consumed_packets", stats.consumed_packets)
-            .extra("steered_packets", stats.steered_packets)
-            .extra("marked_packets", stats.marked_packets)
-            .extra("corrupted_packets", stats.corrupted_packets)
             .extra("dropped", by_reason(&stats.drops))
-            .extra("collisions", stats.collisions)
-            .extra("queued_packets", stats.queued_packets)
-            .extra("queued_bytes", stats.queued_bytes)
-            .extra("travelling_packets", stats.travelling_packets)
-            .extra("late_packets", stats.late_packets)
-            .extra("max_late_ns", stats.max_late.0)
-            .extra("lateness_ns", link.lateness.as_ref().map(quantiles))
+            .extra("lateness_ns", link.lateness.as_ref().map(quantiles));
+        LINK_COUNTS.iter().fold(row, |row, (name, count)| row.extra(*name, count(stats)))
     }
 
     fn port_row(&self, port: &PortReport) -> Row {

@@ -9,12 +9,12 @@ use longwire_link::LinkStats;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,7 @@ struct PreviousSample {
 }
 
 /// The file of a time series.
+#[derive(Debug)]
 pub struct SeriesFile {
     path: PathBuf,
     out: BufWriter<File>,
@@ -123,6 +124,13 @@ impl SeriesFile {
         }
     }
 
+    /// Forgets the links of these names: others have them now, which count from zero.
+    pub(crate) fn forget<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        for name in names {
+            self.links.remove(name);
+        }
+    }
+
     /// Writes a row, into a new file if this one is full.
     fn write(&mut self, row: &str) -> io::Result<()> {
         if let Some(rotation) = self.rotation.filter(|_| is_full(self.rotation, self.written)) {
@@ -131,6 +139,11 @@ impl SeriesFile {
         }
         self.written += row.len() as u64;
         self.out.write_all(row.as_bytes())
+    }
+
+    /// The names of a plan's links, without those that are not sampled.
+    fn names(&self, plan: &Plan) -> Vec<Option<Box<str>>> {
+        plan.links.iter().map(|link| self.takes(&link.name).then(|| (*link.name).into())).collect()
     }
 
     fn takes(&self, name: &str) -> bool {
@@ -182,10 +195,17 @@ pub fn csv_text(text: &str) -> String {
 }
 
 /// A series of a run in virtual time: exact, however long the run takes.
-pub struct VirtualSeries(Arc<Mutex<SeriesFile>>);
+pub struct VirtualSeries {
+    file: Arc<Mutex<SeriesFile>>,
+    planned: Arc<Mutex<PlannedLinks>>,
+}
+
+/// The plans of coming rewirings in their order, with the places of added links.
+type PlannedLinks = VecDeque<(Arc<Plan>, Vec<u32>)>;
 
 struct SeriesSampler {
     file: Arc<Mutex<SeriesFile>>,
+    planned: Arc<Mutex<PlannedLinks>>,
     every: Nanos,
     /// Names of the links in the series, by their places in the plan.
     names: Vec<Option<Box<str>>>,
@@ -202,11 +222,15 @@ impl VirtualSeries {
         plan: &Plan,
     ) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
         let file = SeriesFile::create(options, rotation, plan)?;
-        let name = |link: &longwire_scenario::Link| file.takes(&link.name).then(|| (*link.name).into());
-        let names = plan.links.iter().map(name).collect();
-        let file = Arc::new(Mutex::new(file));
-        let sampler = SeriesSampler { file: Arc::clone(&file), every: options.every, names };
-        Ok((Self(file), Box::new(sampler)))
+        let names = file.names(plan);
+        let (file, planned) = (Arc::new(Mutex::new(file)), Arc::default());
+        let series = Self { file: Arc::clone(&file), planned: Arc::clone(&planned) };
+        Ok((series, Box::new(SeriesSampler { file, planned, every: options.every, names })))
+    }
+
+    /// Says which links there will be after the next planned rewiring, and the places of those that it adds.
+    pub(crate) fn follow(&self, plan: &Arc<Plan>, fresh: &[u32]) {
+        lock(&self.planned).push_back((Arc::clone(plan), fresh.into()));
     }
 
     /// Flushes the buffer; returns the number of rows.
@@ -214,7 +238,7 @@ impl VirtualSeries {
     /// # Errors
     /// If a write failed.
     pub fn finish(self) -> anyhow::Result<u64> {
-        lock(&self.0).finish()
+        lock(&self.file).finish()
     }
 }
 
@@ -232,10 +256,18 @@ impl Sampler for SeriesSampler {
     fn samples(&self, place: u32) -> bool {
         self.names.get(place as usize).is_some_and(Option::is_some)
     }
+
+    fn rewired(&mut self) {
+        let Some((plan, fresh)) = lock(&self.planned).pop_front() else { return };
+        let mut file = lock(&self.file);
+        file.forget(fresh.iter().map(|&place| &*plan.links[place as usize].name));
+        self.names = file.names(&plan);
+    }
 }
 
-fn lock(file: &Mutex<SeriesFile>) -> std::sync::MutexGuard<'_, SeriesFile> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
+/// A holder that panicked has left a consistent state.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A series of a run in real time: a thread queries the workers. Dropping it ends it.
@@ -249,8 +281,10 @@ impl RealSeries {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(mut file: SeriesFile, every: Nanos, instance: &Arc<RunningInstance>) -> io::Result<Self> {
+    pub fn start(file: SeriesFile, every: Nanos, instance: &Arc<RunningInstance>) -> io::Result<Self> {
         let (stop, stopped) = channel();
+        let file = Arc::new(Mutex::new(file));
+        instance.sample_links(&file);
         let (every, instance) = (Duration::from_nanos(every.0.max(1)), Arc::clone(instance));
         let work = move || {
             let mut next = Instant::now() + every;
@@ -261,13 +295,14 @@ impl RealSeries {
                 // A worker that does not answer is reported elsewhere.
                 let state = instance.state();
                 if let Ok(report) = instance.count(&state) {
+                    let mut file = lock(&file);
                     for link in &report.links {
                         file.add(time, &state.plan.links[link.place as usize].name, &link.stats);
                     }
                 }
                 drop(state);
                 if !goes_on {
-                    return file.finish();
+                    return lock(&file).finish();
                 }
                 // If that took longer than the interval, samples are skipped.
                 let now = Instant::now();
@@ -297,5 +332,50 @@ impl Drop for RealSeries {
     fn drop(&mut self) {
         // The error can't be reported.
         let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_scenario::plan_of;
+
+    /// A link that is removed and added again counts from zero, and others change their places.
+    #[test]
+    fn a_link_of_the_same_name_is_another_one() {
+        let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
+        let link = |name: &str, ends: [&str; 2]| {
+            format!("[[link]]\nname = \"{name}\"\nfrom = \"{}\"\nto = \"{}\"\n", ends[0], ends[1])
+        };
+        let plan = |links: &[String]| Arc::new(plan_of(&(ports.concat() + &links.concat())));
+        let (up, down) = (link("up", ["a", "b"]), link("down", ["b", "a"]));
+        let path = std::env::temp_dir().join(format!("longwire-series-{}.csv", std::process::id()));
+        let options = SeriesOptions { file: path.clone(), every: Nanos::from_millis(1), links: None };
+        let before = plan(&[up.clone(), down.clone()]);
+        let (series, mut sampler) = VirtualSeries::start(&options, None, &before).unwrap();
+        let sample = |sampler: &mut dyn Sampler, millis, place, in_packets| {
+            let stats = LinkStats { in_packets, ..LinkStats::default() };
+            sampler.sample(Nanos::from_millis(millis), place, &stats);
+        };
+        sample(&mut *sampler, 1, 0, 5);
+        sample(&mut *sampler, 1, 1, 8);
+        series.follow(&plan(&[down, up]), &[1]);
+        sampler.rewired();
+        sample(&mut *sampler, 2, 0, 9);
+        sample(&mut *sampler, 2, 1, 7);
+        assert_eq!(series.finish().unwrap(), 4);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let rows: Vec<_> =
+            text.lines().skip(1).map(|row| row.split(',').take(3).collect::<Vec<_>>()).collect();
+        assert_eq!(
+            rows,
+            [
+                ["1000000", "up", "5"],
+                ["1000000", "down", "8"],
+                ["2000000", "down", "1"],
+                ["2000000", "up", "7"]
+            ]
+        );
     }
 }

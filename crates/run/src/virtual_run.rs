@@ -78,6 +78,7 @@ pub fn simulate(
             source.name
         );
     }
+    files.check_written(options.files())?;
     let open = open_virtual(plan, files)?;
     let mut watches = open.watches;
     watches.widen(at_last.source_numbers);
@@ -100,7 +101,7 @@ pub fn simulate(
         watches.widen(at_last.source_numbers);
         let sources = joining_sources(&stage.plan, &made, |place| watches.get(place))?;
         made.give_sources(sources);
-        records.place(&stage.plan, &made.layout.links, made.added.iter().copied());
+        records.place(&stage.plan, &made.layout.links, &made.added);
         planned.push((stage.time, made.rewiring));
     }
     let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), planned);

@@ -92,6 +92,22 @@ fn in_virtual_time_ports_come_and_go_at_their_nanosecond() {
     assert_eq!(report.removed.drops, [("link-removed", 2)]);
 }
 
+#[test]
+fn counters_of_removed_ports_are_kept() {
+    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
+    let remove = "[[at]]\ntime = \"2 ms\"\nremove = \"c\"\n";
+    let plan = plan_of(&format!("{}{}{}{remove}", port("a"), port("b"), port("c")));
+    let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
+    for at in [1000, 1999] {
+        assert!(ends[2].push_at(Nanos::from_micros(at), &frame(&plan, 2, 1, 100)));
+    }
+    assert!(ends[0].push_at(Nanos::from_micros(3000), &frame(&plan, 0, 1, 100)));
+    let (_, report) = simulate(&plan, ports, TO_THE_END, |_| None::<()>);
+    let in_frames: Vec<_> = report.ports.iter().map(|port| port.stats.in_frames).collect();
+    assert_eq!((in_frames, report.removed_ports.stats.in_frames), (vec![1, 0], 2));
+    assert_eq!(report.all_ports().map(|stats| stats.in_frames).sum::<u64>(), 3);
+}
+
 /// Departure times (µs) of frames from a to b that arrive at `arrivals` (µs), and what was counted.
 fn leaves(text: &str, arrivals: &[u64]) -> (Vec<u64>, Report) {
     let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");

@@ -84,7 +84,7 @@ Examples:
   longwire ctl stats
   longwire ctl stats two-hosts --json
   longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
-  longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
+  longwire ctl stats 'dsl*' --sort drops --limit 20 --after link/dsl17.forward")]
 struct Stats {
     /// The instance, by name, process number or both (name-number); with a * or ? the objects to show, as in
     /// 'dsl*'.
@@ -106,7 +106,7 @@ struct Stats {
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
 
-    /// Begin after this object: the last one that was shown.
+    /// Begin after this object, the last one that was shown: KIND/NAME, or NAME if only one kind has it.
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
 

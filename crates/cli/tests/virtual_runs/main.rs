@@ -95,12 +95,13 @@ fn what_cant_be_run_is_refused_with_the_fix() {
     let small = folder.write("small.toml", format!("[engine]\npool = \"1 MiB\"\n{endless}"));
     let endless = folder.write("endless.toml", endless);
     let typo = folder.write("typo.toml", TWO_PORTS.replace("3 Mbit/s", "10 Mbitt"));
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 10] = [
         (&[&scenario, "--input", "c=x.pcap"], &["no port \"c\"; it has a, b"]),
         (&[&scenario, "--input", "x.pcap"], &["PORT=FILE"]),
         (&[&scenario, "--input", "a=/nowhere.pcap"], &["/nowhere.pcap", "No such file"]),
         (&[&scenario, "--input", &format!("a={text}")], &["text.pcap", "no pcap or pcapng"]),
         (&[&scenario, "--input", &input, "--output", &input.replace("a=", "b=")], &["named twice"]),
+        (&[&scenario, "--output", "b=/tmp/one.pcapng", "--log", "/tmp/../tmp/one.pcapng"], &["named twice"]),
         (&[&endless], &["never ends", "--for 10s"]),
         (&[&small, "--for", "1s"], &["packet pool was full", "engine.pool"]),
         (&[&endless, "--for", "18446744073709551615ns"], &["--for", "out of range", "100 years"]),

@@ -2,9 +2,9 @@
 
 use longwire_control::{
     Answers, Bounds, Comparison, Edition, EventPage, EventQuery, Instance, Kind, LoggedEvent, Made, Object,
-    ObjectDifference, ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest,
-    RewireResponse, RewiredObject, RoutePage, Saving, ScenarioRequest, SetError, Settable, SettingDifference,
-    Summary, Topology, TopologyLink, TopologyNode,
+    ObjectDifference, ObjectQuery, PoolUse, Problem, ProgramRequest, Quantity, RefusedDifference,
+    RewireRequest, RewireResponse, RewiredObject, RoutePage, RowFilter, Saving, ScenarioRequest, SetError,
+    Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -61,9 +61,9 @@ impl Instance for Fake {
         self.name.clone()
     }
 
-    fn stats(&self) -> Value {
+    fn stats(&self, _: &RowFilter) -> Result<Value, Box<Problem>> {
         assert!(!self.broken.load(Ordering::SeqCst), "this instance was told to fail");
-        json!({"in": 10, "out": 9, "dropped": 1})
+        Ok(json!({"in": 10, "out": 9, "dropped": 1}))
     }
 
     fn kept(&self, _: Option<Kind>) -> Option<(&Answers, Edition)> {
@@ -182,10 +182,8 @@ impl Instance for Fake {
         Ok(json!({"asked": ask}))
     }
 
-    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
-        let known = links.is_none_or(|links| links == "up");
-        let none = || SetError::Unknown { kind: Kind::Link, name: links.unwrap_or_default().into() };
-        known.then(|| format!("# limit {limit}\n# EOF\n")).ok_or_else(none)
+    fn metrics(&self, _: Option<&str>, limit: usize) -> Result<String, SetError> {
+        Ok(format!("# limit {limit}\n# EOF\n"))
     }
 
     fn scenario(&self) -> Result<String, SetError> {

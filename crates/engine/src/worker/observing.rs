@@ -102,6 +102,13 @@ impl Worker {
         }
     }
 
+    /// Tells the sampler that a planned rewiring was made.
+    pub(crate) fn observe_planned(&mut self) {
+        if let Some(sampler) = &mut self.observing.sampler {
+            sampler.rewired();
+        }
+    }
+
     /// Takes the samples that are due at `now`, before anything happens then.
     #[inline]
     pub(crate) fn sample_before(&mut self, now: Nanos) {

@@ -69,7 +69,12 @@ impl Worker {
         report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
-        for slot in self.ports.slots.iter().filter(|slot| slot.place != GONE_PORT) {
+        report.removed_ports.add(&self.ports.closed);
+        for slot in &self.ports.slots {
+            if slot.place == GONE_PORT {
+                slot.add_to(&mut report.removed_ports, now);
+                continue;
+            }
             report.ports.push(PortReport {
                 place: slot.place,
                 name: slot.port.name().into(),
@@ -97,7 +102,8 @@ impl Worker {
         let mut flow = FlowStats::of(&self.counters.flow);
         flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
         // Frames that a port received but could not store are counted as received and dropped.
-        let of_ports = || self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed]);
+        let of_ports =
+            || self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed.stats]);
         flow.refused(of_ports().map(|stats| stats.in_pool_full).sum());
         flow.of_ports(of_ports());
         of_ports().for_each(|stats| flow.not_sent(&stats));

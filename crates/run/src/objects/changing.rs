@@ -138,26 +138,33 @@ impl<W: ObjectKind> LiveObjects<W> {
     /// # Errors
     /// If it matches none, or too many.
     pub fn meant(&self, name: &str) -> Result<Vec<u32>, SetError> {
-        if let Some(place) = self.place(name) {
-            return Ok(vec![place]);
-        }
-        let direction = |which| self.place(&format!("{name}.{which}"));
-        if let (Kind::Link, Some(forward), Some(backward)) =
-            (W::KIND, direction("forward"), direction("backward"))
-        {
-            return Ok(vec![forward, backward]);
-        }
-        let fitting =
-            || (0u32..).zip(&*self.names).filter(|(_, known)| fits(known, name)).map(|(place, _)| place);
-        let found: Vec<u32> =
-            if is_pattern(name) { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
-        match found.len() {
+        let (found, more) = self.matching(name, MOST_MEANT);
+        match found.len() + more {
             0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
             1..=MOST_MEANT => Ok(found),
             _ => Err(SetError::Refused(format!(
                 "\"{name}\" matches more than {MOST_MEANT} objects: write a narrower pattern"
             ))),
         }
+    }
+
+    /// At most `most` of the places that `name` matches, and the number of the others.
+    pub fn matching(&self, name: &str, most: usize) -> (Vec<u32>, usize) {
+        let direction = |which| self.place(&format!("{name}.{which}"));
+        let mut found: Vec<u32> = match (W::KIND, direction("forward"), direction("backward")) {
+            _ if is_pattern(name) => {
+                let mut fitting = (0..).zip(&*self.names).filter(|(_, known)| fits(known, name));
+                let first = fitting.by_ref().take(most).map(|(place, _)| place).collect();
+                return (first, fitting.count());
+            }
+            (Kind::Link, Some(forward), Some(backward)) if self.place(name).is_none() => {
+                vec![forward, backward]
+            }
+            _ => self.place(name).into_iter().collect(),
+        };
+        let more = found.len().saturating_sub(most);
+        found.truncate(most);
+        (found, more)
     }
 
     /// The names of the objects that `name` matches, unless it is the name of one.

@@ -390,6 +390,22 @@ mod tests {
     }
 
     #[test]
+    fn some_of_the_matching_links_are_chosen() {
+        let links = links();
+        for (name, most, chosen) in [
+            ("*", 5, (vec![0, 1], 0)),
+            ("up*", 1, (vec![0], 1)),
+            ("up", 1, (vec![0], 1)),
+            ("up.backward", 5, (vec![1], 0)),
+            ("d*", 5, (Vec::new(), 0)),
+            ("down", 5, (Vec::new(), 0)),
+            ("*", 0, (Vec::new(), 2)),
+        ] {
+            assert_eq!(links.matching(name, most), chosen, "{name} {most}");
+        }
+    }
+
+    #[test]
     fn what_is_not_named_is_kept() {
         assert_eq!(changed(&[("rate", "5mbit")]).unwrap(), ["rate: 5 Mbit/s, ip, 0"]);
         assert_eq!(changed(&[("overhead", "8"), ("rate.rate", "1gbit")]).unwrap(), ["rate: 1 Gbit/s, ip, 8"]);
