@@ -22,7 +22,7 @@ pub use outcome::Outcome;
 
 use clap::{FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Longwire puts the network of your choice between real programs.
@@ -79,8 +79,7 @@ pub fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) if outcome::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let (red, plain) =
-                if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+            let (red, plain) = if outcome::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
             // If the message can't be written, the exit status still reports the error.
             let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
             if as_json {

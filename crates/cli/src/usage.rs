@@ -1,5 +1,6 @@
 //! The command line as it is parsed, and the texts of its errors.
 
+use crate::outcome::has_colours;
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, CommandFactory};
@@ -7,7 +8,7 @@ use longwire_halves::Interval;
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::any::TypeId;
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::net::AddrParseError;
 use std::num::{IntErrorKind, ParseIntError};
 
@@ -45,7 +46,7 @@ fn is_quantity(parser: &ValueParser) -> bool {
 pub fn print(error: &clap::Error) {
     // Help may go to a pipe that is already closed.
     let _ = match fault_and_fix(error) {
-        Some(_) if io::stderr().is_terminal() => {
+        Some(_) if has_colours() => {
             write!(io::stderr(), "{}", in_words(error, &error.render().ansi().to_string()))
         }
         Some(_) => write!(io::stderr(), "{}", text(error)),

@@ -3,6 +3,7 @@
 mod support;
 
 use longwire_lab::abilities;
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt, chown};
@@ -22,7 +23,7 @@ struct Proxy {
 
 impl Proxy {
     /// Starts it by `command`, at a port that the system chooses.
-    fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
+    fn start(mut command: Command, to: impl Display, args: &[&str]) -> Self {
         command.args(["proxy", "--listen", "127.0.0.1:0", "--to", &to.to_string()]).args(args);
         let (running, line) = Started::ready(&mut command, " leads to ");
         let predictions = ["round trip will be about", "will be lost (loss 100 %)"];
@@ -70,6 +71,18 @@ fn ask(service: &TcpListener, at: SocketAddr) -> Duration {
     client.read_to_string(&mut text).unwrap();
     assert_eq!(text, "answer");
     begin.elapsed()
+}
+
+/// `localhost` is `::1` first on many systems.
+#[test]
+fn a_name_leads_to_whichever_address_accepts() {
+    for stack in stacks("a_name_leads_to_whichever_address_accepts") {
+        let service = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = format!("localhost:{}", service.local_addr().unwrap().port());
+        let proxy = Proxy::start(as_is(), to, &["--stack", stack]);
+        ask(&service, proxy.at);
+        assert_eq!(proxy.running.end().code, Some(0));
+    }
 }
 
 #[test]

@@ -209,6 +209,30 @@ fn a_signal_restores_the_terminal() {
 }
 
 #[test]
+fn a_closed_terminal_ends_the_run() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new("terminal");
+    let mut run = OnTerminal::start(&folder, "run", "xterm-256color", &format!("run {}", scenario(&folder)));
+    run.until_shown();
+    let pid = asked(&folder, &["ctl", "list"])["rows"][0]["pid"].to_string();
+    // Kills what holds the terminal, as when its window is closed.
+    drop(run);
+    let limit = PATIENCE.as_secs().to_string();
+    let wait = ["tail", "--follow", "--sleep-interval=0.1", "--pid", &pid, "/dev/null"];
+    let ended = Command::new("timeout").arg(limit).args(wait).status().unwrap().success();
+    if !ended {
+        Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap();
+    }
+    assert!(ended, "it runs on");
+    // It ended in order: a killed one leaves its socket.
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path("run")).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!left.iter().any(|path| path.extension().is_some_and(|end| end == "sock")), "{left:?}");
+}
+
+#[test]
 fn the_view_can_be_left_for_lines() {
     if !can_run() {
         return;
@@ -256,6 +280,25 @@ fn the_view_has_colours_unless_they_are_not_wanted() {
     let (status, text) = plain.end(&folder);
     assert_eq!(status, "0");
     assert!(!has_colour(&text), "{text:?}");
+}
+
+#[test]
+fn errors_have_colours_unless_they_are_not_wanted() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new("terminal");
+    let said = |args: &str, variables: &[(&str, &str)]| {
+        let (status, text) = OnTerminal::start_in(&folder, "error", variables, args).end(&folder);
+        assert_eq!(status, "2", "{text:?}");
+        assert!(text.contains("error:"), "{text:?}");
+        text.contains('\u{1b}')
+    };
+    for args in ["check /nonexistent", "check --frame-bytes x net.toml"] {
+        assert!(said(args, &[("TERM", "xterm-256color")]));
+        assert!(!said(args, &[("TERM", "xterm-256color"), ("NO_COLOR", "1")]));
+        assert!(!said(args, &[("TERM", "dumb")]));
+    }
 }
 
 #[test]

@@ -118,10 +118,7 @@ impl LabError {
 /// The fix of common refusals.
 fn fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            " (run as root, or on a system that allows user namespaces; `longwire check` says what this one \
-             allows)"
-        }
+        Some(libc::EPERM | libc::EACCES) => " (run as root, or on a system that allows user namespaces)",
         _ => "",
     }
 }

@@ -48,6 +48,7 @@ mod nftables;
 mod offload;
 mod open_files;
 mod outside;
+mod port_map;
 mod port_relay;
 mod privileges;
 mod process_namespaces;

@@ -127,7 +127,7 @@ impl Localhost {
             far.run(|| interface_index(far.interface()))?.map_err(LabError::system("finding the far end"))?;
         near.run(|| quiet::with_loopback_by(near.interface()))?;
         let doing = || LabError::system("relaying ports of the loopback");
-        let back = published.0.iter().map(|(port, ..)| *port..=*port).collect();
+        let back = published.0.iter().map(|(port, ..)| *port).collect();
         let mut relays = published.relays(own, SocketNetwork::inside(far.namespace())?).map_err(doing())?;
         let mut ends = LoopbackRelays {
             near: near.namespace().again()?,
@@ -147,8 +147,9 @@ impl Localhost {
                     Some(LoopbackServices::Listed(ports)) => ports.clone(),
                     _ => Ports::default(),
                 };
-                ends.reach(&listed.each().collect()).map_err(doing())?;
-                ends.redirect(listed.0).map_err(doing())?;
+                let listed = listed.each().collect();
+                ends.reach(&listed).map_err(doing())?;
+                ends.redirect(&listed).map_err(doing())?;
                 relays.extend(std::mem::take(&mut ends.relays).into_values().flatten());
                 relays.extend(std::mem::take(&mut ends.by_ipv6).into_values().flat_map(|(_, relays)| relays));
                 None
@@ -202,7 +203,7 @@ struct LoopbackRelays {
     index: u32,
     /// The near end's and the far end's.
     addresses: [Ipv4Addr; 2],
-    back: Vec<RangeInclusive<u16>>,
+    back: BTreeSet<u16>,
     relays: BTreeMap<u16, Vec<PortRelay>>,
     /// Relays at the near end from `::1`, by the ports that they are for.
     by_ipv6: BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>,
@@ -227,9 +228,10 @@ impl LoopbackRelays {
         Ok(())
     }
 
-    fn redirect(&self, out: Vec<RangeInclusive<u16>>) -> io::Result<()> {
+    fn redirect(&self, out: &BTreeSet<u16>) -> io::Result<()> {
         let by_ipv6 = self.by_ipv6.iter().map(|(&port, &(relays, _))| (port, relays)).collect();
-        let redirections = Redirections { out, back: self.back.clone(), by_ipv6 };
+        let [out, back] = [out, &self.back].map(|ports| ports.iter().copied().collect());
+        let redirections = Redirections { out, back, by_ipv6 };
         let [own, other] = self.addresses;
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
     }
@@ -240,7 +242,7 @@ impl LoopbackRelays {
             SocketNetwork::Outside(outside) => reachable(&outside.tables()),
             _ => self.far.run(|| reachable(Path::new(OWN_TABLES))).map_err(io::Error::other)?,
         };
-        ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
+        ports.retain(|port| !self.back.contains(port));
         while ports.len() > MOST {
             ports.pop_last();
         }
@@ -251,7 +253,7 @@ impl LoopbackRelays {
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
         self.reach(&ports)?;
-        self.redirect(ports.iter().map(|&port| port..=port).collect())?;
+        self.redirect(&ports)?;
         Ok(ports)
     }
 }

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use longwire_netlink::{Message, Socket, attributes};
 
@@ -32,19 +31,23 @@ const RULE_CHAIN: u16 = 2;
 const RULE_HANDLE: u16 = 3;
 const RULE_EXPRESSIONS: u16 = 4;
 const RULE_USER_DATA: u16 = 7;
-const LIST_ELEMENT: u16 = 1;
+pub(crate) const LIST_ELEMENT: u16 = 1;
 const EXPRESSION_NAME: u16 = 1;
 const EXPRESSION_DATA: u16 = 2;
-const DATA_VALUE: u16 = 1;
+pub(crate) const DATA_VALUE: u16 = 1;
 const DATA_VERDICT: u16 = 2;
 const VERDICT_CODE: u16 = 1;
 
+const LOOKUP_SET: u16 = 1;
+const LOOKUP_KEY: u16 = 2;
+const LOOKUP_VALUE: u16 = 3;
+
 const REGISTER: u32 = 1;
+/// The register of a packet's new port.
+const PORT_REGISTER: u32 = 2;
 const VERDICT_REGISTER: u32 = 0;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
-const AT_MOST: u32 = 3;
-const AT_LEAST: u32 = 5;
 const NETWORK_HEADER: u32 = 1;
 
 /// `NFPROTO_IPV4`.
@@ -242,38 +245,34 @@ impl Rule {
         loaded.compare(EQUAL, &address)
     }
 
-    /// Matches packets of a transport protocol to a range of ports.
-    pub fn at_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
+    /// Matches packets of a transport protocol to the ports of a map, see [`port_map`](crate::port_map).
+    pub fn at_ports(self, protocol: u8, map: &str) -> Self {
         const META_L4PROTO: u32 = 16;
         const TRANSPORT_HEADER: u32 = 2;
         const DESTINATION_OFFSET: u32 = 2;
         self.meta(META_L4PROTO)
             .compare(EQUAL, &[protocol])
             .payload(TRANSPORT_HEADER, DESTINATION_OFFSET, 2)
-            .compare(AT_LEAST, &ports.start().to_be_bytes())
-            .compare(AT_MOST, &ports.end().to_be_bytes())
+            .expression("lookup", |m| {
+                m.string(LOOKUP_SET, map);
+                number(m, LOOKUP_KEY, REGISTER);
+                number(m, LOOKUP_VALUE, PORT_REGISTER);
+            })
     }
 
-    /// Changes the destination of the packet and all further ones of its connection, to the same port if
-    /// none is given.
-    pub fn redirect_to(self, address: IpAddr, port: Option<u16>) -> Self {
+    /// Changes the destination of the packet and all further ones of its connection: to an address, and the
+    /// port that the map has.
+    pub fn redirect_to(self, address: IpAddr) -> Self {
         const DESTINATION: u32 = 1;
-        const PORT_REGISTER: u32 = 2;
         let (family, address) = match address {
             IpAddr::V4(address) => (IPV4, address.octets().to_vec()),
             IpAddr::V6(address) => (IPV6, address.octets().to_vec()),
         };
-        let mut loaded = self.load(REGISTER, &address);
-        if let Some(port) = port {
-            loaded = loaded.load(PORT_REGISTER, &port.to_be_bytes());
-        }
-        loaded.expression("nat", |m| {
+        self.load(REGISTER, &address).expression("nat", |m| {
             number(m, 1, DESTINATION);
             number(m, 2, u32::from(family));
             number(m, 3, REGISTER);
-            if port.is_some() {
-                number(m, 5, PORT_REGISTER);
-            }
+            number(m, 5, PORT_REGISTER);
         })
     }
 
@@ -377,7 +376,7 @@ impl Rule {
     }
 }
 
-fn request(kind: u16, family: u8, flags: libc::c_int) -> Message {
+pub(crate) fn request(kind: u16, family: u8, flags: libc::c_int) -> Message {
     let mut m = Message::new(SUBSYSTEM << 8 | kind, flags);
     // `struct nfgenmsg`
     m.bytes(&[family, 0, 0, 0]);
@@ -390,7 +389,7 @@ fn leading_ones(prefix: u8, byte: usize) -> u8 {
     !(0xff_u8.checked_shr(bits as u32).unwrap_or(0))
 }
 
-fn number(m: &mut Message, kind: u16, value: u32) {
+pub(crate) fn number(m: &mut Message, kind: u16, value: u32) {
     m.attribute(kind, &value.to_be_bytes());
 }
 

@@ -3,20 +3,25 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::ops::RangeInclusive;
 
 use crate::nftables::{Chain, Hook, INET, Rule, apply, delete_table, insert_rule, new_nat_chain, new_table};
+use crate::port_map::PortMap;
 
 /// The table, in the near end's namespace.
 const REDIRECTION: &str = "longwire-localhost";
+/// Its maps of ports.
+const OUT: &str = "out";
+const BACK: &str = "back";
+const IPV6_TCP: &str = "ipv6-tcp";
+const IPV6_UDP: &str = "ipv6-udp";
 
 /// Redirected ports at the near end of `exec`.
 #[derive(Debug, Clone, Default)]
 pub struct Redirections {
     /// Ports of the loopback redirected to the other end.
-    pub out: Vec<RangeInclusive<u16>>,
+    pub out: Vec<u16>,
     /// Ports of the end's own address redirected to its loopback.
-    pub back: Vec<RangeInclusive<u16>>,
+    pub back: Vec<u16>,
     /// Ports of the loopback by IPv6, and the ports there that relays for them listen at: the kernel lets no
     /// packet from `::1` leave, whatever translation makes of it.
     pub by_ipv6: Vec<(u16, RelayPorts)>,
@@ -31,8 +36,8 @@ pub struct RelayPorts {
 
 /// Sets redirections in the calling thread's namespace, replacing earlier ones.
 pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> io::Result<()> {
-    const PROTOCOLS: [u8; 2] = [libc::IPPROTO_TCP as u8, libc::IPPROTO_UDP as u8];
-    const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const IPV6_LOOPBACK: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let chain = |hook: Hook| Chain {
         family: INET,
         table: REDIRECTION.to_owned(),
@@ -45,26 +50,53 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
     let mut requests = vec![new(), delete_table(INET, REDIRECTION), new()];
     let hooks = [Hook::Output, Hook::PreRouting, Hook::PostRouting];
     requests.extend(hooks.map(|hook| new_nat_chain(&chain(hook), hook)));
-    let mut rule = |hook, rule| requests.push(insert_rule(&chain(hook), &rule, REDIRECTION));
-    for protocol in PROTOCOLS {
-        for ports in &redirections.out {
-            let sent = Rule::default().sent_to(LOOPBACK.into()).at_ports(protocol, ports.clone());
-            rule(Hook::Output, sent.redirect_to(other.into(), None));
-        }
-        for ports in &redirections.back {
-            let come = Rule::default().sent_to(own.into()).at_ports(protocol, ports.clone());
-            rule(Hook::PreRouting, come.redirect_to(LOOPBACK.into(), None));
-        }
+    let same = |ports: &[u16]| ports.iter().map(|&port| (port, port)).collect::<Vec<_>>();
+    let ipv6 = |relay: fn(&RelayPorts) -> u16| {
+        redirections.by_ipv6.iter().map(|(port, relays)| (*port, relay(relays))).collect::<Vec<_>>()
+    };
+    let maps = [
+        (OUT, same(&redirections.out)),
+        (BACK, same(&redirections.back)),
+        (IPV6_TCP, ipv6(|relays| relays.tcp)),
+        (IPV6_UDP, ipv6(|relays| relays.udp)),
+    ];
+    for (id, (name, ports)) in (1..).zip(&maps) {
+        requests.extend(PortMap { family: INET, table: REDIRECTION, name, id }.create(ports));
     }
-    let ipv6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
-    for &(port, relays) in &redirections.by_ipv6 {
-        for (protocol, relay) in PROTOCOLS.into_iter().zip([relays.tcp, relays.udp]) {
-            let sent = Rule::default().sent_to(ipv6).at_ports(protocol, port..=port);
-            rule(Hook::Output, sent.redirect_to(ipv6, Some(relay)));
-        }
+    let mut rule = |hook, rule| requests.push(insert_rule(&chain(hook), &rule, REDIRECTION));
+    for (protocol, by_ipv6) in [(libc::IPPROTO_TCP as u8, IPV6_TCP), (libc::IPPROTO_UDP as u8, IPV6_UDP)] {
+        let redirected = |from: IpAddr, ports, to: IpAddr| {
+            Rule::default().sent_to(from).at_ports(protocol, ports).redirect_to(to)
+        };
+        rule(Hook::Output, redirected(LOOPBACK, OUT, other.into()));
+        rule(Hook::PreRouting, redirected(own.into(), BACK, LOOPBACK));
+        rule(Hook::Output, redirected(IPV6_LOOPBACK, by_ipv6, IPV6_LOOPBACK));
     }
     // Leaving packets need an address that replies can reach.
     let leaves = Rule::default().sent_from(Ipv4Addr::new(127, 0, 0, 0).into(), 8).goes_not_by("lo");
     rule(Hook::PostRouting, leaves.masquerade());
     apply(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_ports_as_may_be_listed_fit() {
+        if !crate::abilities().nft.available {
+            println!("skipped as_many_ports_as_may_be_listed_fit: {}", crate::abilities().nft.reason);
+            return;
+        }
+        let [out, back] = [0, 20_000].map(|first| (first + 1..=first + 1024).collect::<Vec<u16>>());
+        let by_ipv6 = out.iter().map(|&port| (port, RelayPorts { tcp: port, udp: port })).collect();
+        let redirections = Redirections { out, back, by_ipv6 };
+        let [own, other] = [2, 1].map(|last| Ipv4Addr::new(100, 64, 0, last));
+        crate::abilities::in_a_new_namespace(|| {
+            redirect(own, other, &redirections)?;
+            // Once more, as when services begin to listen.
+            redirect(own, other, &redirections)
+        })
+        .unwrap();
+    }
 }

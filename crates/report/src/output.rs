@@ -2,7 +2,7 @@
 
 use crate::printable;
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// Passes standard output to `write`.
 ///
@@ -34,6 +34,17 @@ pub fn clear_screen() {
 pub fn note(text: &str) {
     // If notes can't be written, that can't be reported either.
     let _ = writeln!(io::stderr(), "{}", printable(text));
+}
+
+/// Whether the environment allows colours: `NO_COLOR`, if it is not empty, says no (no-color.org).
+pub fn allows_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether messages on standard error are in colour: on a terminal that has them.
+pub fn has_colours() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stderr().is_terminal() && !is_dumb && allows_colours()
 }
 
 /// An error and its causes in one line; a cause whose text is part of an earlier one is left out.

@@ -90,7 +90,7 @@ impl Set {
         let service = TcpListener::bind("127.0.0.1:0").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let stack = Stack::tcp(wires, listener, service.local_addr().unwrap()).unwrap();
+        let stack = Stack::tcp(wires, listener, vec![service.local_addr().unwrap()]).unwrap();
         Self { service, at, _stack: stack, _link: link }
     }
 
@@ -141,11 +141,26 @@ fn where_nobody_listens_clients_are_reset() {
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
-    let _stack = Stack::tcp(wires, listener, dead).unwrap();
+    let _stack = Stack::tcp(wires, listener, vec![dead]).unwrap();
     for _ in 0..3 {
         let error = TcpStream::connect(at).unwrap().read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
+}
+
+#[test]
+fn an_address_that_refuses_is_followed_by_the_next() {
+    let (_link, wires) = Link::start(0);
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = service.local_addr().unwrap();
+    // The loopback has other addresses, at which nobody listens.
+    let dead = SocketAddr::from(([127, 0, 0, 2], to.port()));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let _stack = Stack::tcp(wires, listener, vec![dead, to]).unwrap();
+    let mut client = TcpStream::connect(at).unwrap();
+    client.write_all(b"x").unwrap();
+    service.accept().unwrap().0.read_exact(&mut [0]).unwrap();
 }
 
 /// More connections than there is room for, one after the other and at once.
@@ -270,7 +285,7 @@ fn both_ends_may_go_back() {
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
-    let _stack = Stack::tcp(Wires { near, far }, listener, service.local_addr().unwrap()).unwrap();
+    let _stack = Stack::tcp(Wires { near, far }, listener, vec![service.local_addr().unwrap()]).unwrap();
     let mut hand = Hand { ports: [near_port, far_port], pool: Pool::new(8 << 20).unwrap() };
 
     let client = TcpStream::connect(at).unwrap();

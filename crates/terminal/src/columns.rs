@@ -241,7 +241,7 @@ pub(crate) const fn of_kind(kind: Kind) -> &'static [Column] {
     }
 }
 
-/// Widest name that columns make room for.
+/// Widest name that columns make room for on any screen; on a wide one half of it.
 const NAME_ROOM: usize = 24;
 /// Columns between two.
 pub(crate) const GAP: usize = 2;
@@ -261,7 +261,7 @@ pub(crate) fn fitting(
     let mut by_rank: Vec<usize> = (1..columns.len()).collect();
     let is_sorted = |at: usize| sort.is_some() && columns[at].sort == sort;
     by_rank.sort_by_key(|&at| (!is_sorted(at), columns[at].rank));
-    let mut left = room.saturating_sub(own(0).min(NAME_ROOM));
+    let mut left = room.saturating_sub(own(0).min(NAME_ROOM.max(room / 2)));
     let mut chosen = Vec::new();
     for at in by_rank {
         let width = own(at).max(columns[at].usual);
@@ -303,7 +303,12 @@ mod tests {
         let sorted = sorted_titles((60, Some(Sort::Late)), "up.forward");
         assert_eq!(sorted, ["link", "out", "queue", "drops", "max late"]);
         // A long name does not take all.
-        assert_eq!(titles(60, &"x".repeat(99)), ["link", "out", "queue", "drops"]);
+        assert_eq!(titles(60, &"x".repeat(99)), ["link", "out", "queue"]);
+        // It is whole where it has room.
+        let mut row = vec![plain("1"); LINKS.len()];
+        row[0] = plain("customer-berlin-mitte-house-1234567.forward");
+        let own = row[0].0.len();
+        assert!(fitting(LINKS, &[row], (2 * own, None))[0].1 >= own);
     }
 
     #[test]

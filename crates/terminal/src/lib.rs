@@ -15,6 +15,7 @@ mod fields;
 mod help;
 mod history;
 mod input;
+mod key_input;
 mod keys;
 mod line_edit;
 mod list;

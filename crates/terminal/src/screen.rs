@@ -3,12 +3,13 @@
 use crate::app::{App, InstanceOwner};
 use crate::asking::{Answer, Ask, Asking, ViewRequest};
 use crate::draw::draw;
+use crate::key_input::{Input, KeyInput};
 use crate::keys::{self, Action};
 use crate::theme::Theme;
 use crate::watched::WatchedInstance;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event};
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -22,13 +23,11 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks at the instance.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Longest wait for a key: so late are answers shown and signals noticed.
-const TICK: Duration = Duration::from_millis(50);
 
 /// How the view ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ViewEnd {
-    /// Somebody wants the end: of the run, if it is of this process.
+    /// Somebody wants the end, or has closed the terminal: of the run, if it is of this process.
     End,
     /// Somebody wants to leave the view; a run of this process goes on.
     Detached,
@@ -60,11 +59,25 @@ pub fn view(
     watched: Box<dyn WatchedInstance>,
     owner: InstanceOwner,
     (name, dashboard): (String, Option<String>),
+    over: impl FnMut() -> bool,
+) -> io::Result<ViewEnd> {
+    let asking = Asking::start(watched)?;
+    let mut input = KeyInput::open()?;
+    match show(&asking, App::new(owner, name, dashboard), &mut input, over) {
+        // A closed terminal can't be written to.
+        Err(_) if input.is_closed() => Ok(ViewEnd::End),
+        end => end,
+    }
+}
+
+/// Shows answers and reads keys until the end.
+fn show(
+    asking: &Asking,
+    mut app: App,
+    input: &mut KeyInput,
     mut over: impl FnMut() -> bool,
 ) -> io::Result<ViewEnd> {
     let theme = Theme::of_environment();
-    let asking = Asking::start(watched)?;
-    let mut app = App::new(owner, name, dashboard);
     let mut screen = Screen::enter()?;
     let mut pace = PollSchedule::new();
     let mut stale = true;
@@ -88,13 +101,15 @@ pub fn view(
             screen.terminal.draw(|frame| draw(&mut app, theme, frame))?;
         }
         if let Some(wanted) = pace.next(&mut app) {
-            ask(&asking, Ask::Look(wanted))?;
+            ask(asking, Ask::Look(wanted))?;
         }
-        if !event::poll(TICK)? {
-            continue;
-        }
+        let event = match input.next()? {
+            Input::Event(event) => event,
+            Input::Nothing => continue,
+            Input::Closed => return Ok(ViewEnd::End),
+        };
         stale = true;
-        let action = match event::read()? {
+        let action = match event {
             Event::Key(key) => keys::key(&mut app, key),
             Event::Paste(text) => {
                 keys::paste(&mut app, &text);
@@ -104,7 +119,7 @@ pub fn view(
         };
         match action {
             Action::None => {}
-            Action::Ask(question) => ask(&asking, question)?,
+            Action::Ask(question) => ask(asking, question)?,
             Action::End => return Ok(ViewEnd::End),
             Action::Detach => return Ok(ViewEnd::Detached),
             // The terminal makes no signal of it while the view has it.

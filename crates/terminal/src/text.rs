@@ -18,7 +18,8 @@ pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A name of foreign origin, in at most `room` columns: its beginning, and the direction of a duplex link.
+/// A name of foreign origin, in at most `room` columns: a long one is cut in its middle, because names often
+/// differ at the end; the direction of a duplex link is kept.
 pub(crate) fn name(name: &str, room: usize) -> String {
     let name = printable(name).to_string();
     if width(&name) <= room {
@@ -26,7 +27,8 @@ pub(crate) fn name(name: &str, room: usize) -> String {
     }
     let tail = [".forward", ".backward"].into_iter().find(|tail| name.ends_with(tail));
     let tail = tail.filter(|tail| tail.len() + 4 <= room).unwrap_or_default();
-    format!("{}…{tail}", start(&name[..name.len() - tail.len()], room.saturating_sub(tail.len() + 1)))
+    let (name, room) = (&name[..name.len() - tail.len()], room.saturating_sub(tail.len() + 1));
+    format!("{}…{}{tail}", start(name, room / 2), end(name, room - room / 2))
 }
 
 /// As many characters as fit.
@@ -40,6 +42,12 @@ fn start(text: &str, room: usize) -> String {
         }
     }
     taken
+}
+
+/// As many of the last characters as fit.
+fn end(text: &str, room: usize) -> &str {
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.map(|at| &text[at..]).find(|end| width(end) <= room).unwrap_or_default()
 }
 
 /// A sentence in at most `room` columns, cut between words.
@@ -118,8 +126,10 @@ mod tests {
     #[test]
     fn texts_fit() {
         assert_eq!(name("up.forward", 10), "up.forward");
-        assert_eq!(name("subscriber-17.forward", 14), "subsc….forward");
-        assert_eq!(name("subscriber-17", 8), "subscri…");
+        assert_eq!(name("subscriber-17.forward", 14), "su…-17.forward");
+        assert_eq!(name("subscriber-17", 8), "sub…r-17");
+        let alike = ["67", "89"].map(|end| name(&format!("customer-berlin-house-12345{end}.forward"), 24));
+        assert_eq!(alike, ["custome…-1234567.forward", "custome…-1234589.forward"]);
         assert_eq!(name("a\u{1b}[2J", 20), "a\\u001b[2J");
         assert_eq!(sentence("late by 12.5 ms at most", 12), "late by…");
         assert_eq!(sentence("12345678", 4), "…");

@@ -1,5 +1,6 @@
 //! Colours, or other emphasis where colours are not wanted.
 
+use longwire_report::output::allows_colours;
 use ratatui::style::{Color, Modifier, Style};
 
 /// What a piece of text says.
@@ -36,9 +37,9 @@ impl Theme {
         Self { colours }
     }
 
-    /// As the environment wants it: `NO_COLOR`, if it is not empty, says no (no-color.org).
+    /// As the environment wants it.
     pub(crate) fn of_environment() -> Self {
-        Self::new(std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+        Self::new(allows_colours())
     }
 
     pub(crate) const fn style(self, mood: Mood) -> Style {

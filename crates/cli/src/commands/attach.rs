@@ -96,9 +96,7 @@ impl Args {
         let attachment = attached(&run)?;
         let diversion = attachment.divert().map_err(of)?;
         self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));
-        if let Some(what) = outlook {
-            self.foreground.say(&what);
-        }
+        outlook.iter().for_each(|what| self.foreground.say(what));
         self.foreground.wait(&run, &signals, || over(&found, attachment));
         if diversion.let_pass().is_ok() {
             drain(&run);

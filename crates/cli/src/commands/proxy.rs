@@ -119,19 +119,17 @@ impl Args {
         let outlook = outlook(&plan, "round trip will be");
         let up = match means {
             ProxyEnds::Kernel(outside, driver) => {
-                self.in_namespaces(plan, entrance, (outside, driver), service)?
+                self.in_namespaces(plan, entrance, (outside, driver), &service)?
             }
-            ProxyEnds::Process => self.in_process(plan, entrance, service)?,
+            ProxyEnds::Process => self.in_process(plan, entrance, &service)?,
         };
+        let to = service.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
         let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
-        self.foreground
-            .say(&format!("{at} leads to {service}, by {packets} that cross the link; Ctrl-C ends it"));
-        if let Some(what) = outlook {
-            self.foreground.say(&what);
-        }
+        self.foreground.say(&format!("{at} leads to {to}, by {packets} that cross the link; Ctrl-C ends it"));
+        outlook.iter().for_each(|what| self.foreground.say(what));
         self.foreground.wait(&up.run, &signals, || None);
         drop(up.relays);
-        let own = [("listen", at.to_string()), ("to", service.to_string()), ("stack", whose.to_owned())];
+        let own = [("listen", at.to_string()), ("to", to), ("stack", whose.to_owned())];
         self.foreground.report("proxy", up.run.stop(), &own)
     }
 
@@ -166,7 +164,7 @@ impl Args {
         plan: Plan,
         entrance: Entrance,
         (outside, driver): (SocketNetwork, HostDriver),
-        service: SocketAddr,
+        service: &[SocketAddr],
     ) -> anyhow::Result<RunningProxy> {
         sweep()?;
         let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
@@ -181,7 +179,7 @@ impl Args {
         &self,
         plan: Plan,
         entrance: Entrance,
-        service: SocketAddr,
+        service: &[SocketAddr],
     ) -> anyhow::Result<RunningProxy> {
         let [near, far] = [0, 1].map(|place: usize| plan.ports[place].mac.0);
         let made =
@@ -191,22 +189,29 @@ impl Args {
         let run = self.foreground.start(instance(), plan, Wiring::Ports(ports))?;
         let wires = Wires { near, far };
         let stack = match entrance {
-            Entrance::Tcp(listener) => Stack::tcp(wires, listener, service),
-            Entrance::Udp(socket) => Stack::udp(wires, socket, service),
+            Entrance::Tcp(listener) => Stack::tcp(wires, listener, service.to_vec()),
+            Entrance::Udp(socket) => Stack::udp(wires, socket, service[0]),
         };
         Ok(RunningProxy { run, relays: (Vec::new(), Some(stack?)) })
     }
 
-    /// The service's address: the first of its name.
-    fn service(&self) -> anyhow::Result<SocketAddr> {
+    /// The service's addresses, at least one: for TCP all of its name, the first that accepts is used. Nobody
+    /// says which of them accepts datagrams: they go to one, by IPv4 if there is that.
+    fn service(&self) -> anyhow::Result<Vec<SocketAddr>> {
         let found = self.to.to_socket_addrs().with_context(|| {
             format!(
                 "--to {} can't be found; write a name or an address and a port, such as 127.0.0.1:8000",
                 self.to
             )
         })?;
-        let service = found.into_iter().next().with_context(|| format!("--to {} has no address", self.to))?;
-        ensure!(service.port() > 0, "--to {}: nobody listens at port 0", self.to);
+        let mut service: Vec<_> = found.collect();
+        service.dedup();
+        ensure!(!service.is_empty(), "--to {} has no address", self.to);
+        ensure!(service[0].port() > 0, "--to {}: nobody listens at port 0", self.to);
+        if self.udp {
+            service.sort_by_key(SocketAddr::is_ipv6);
+            service.truncate(1);
+        }
         Ok(service)
     }
 }
@@ -230,14 +235,14 @@ fn relays(
     run: &RealRun,
     entrance: Entrance,
     outside: SocketNetwork,
-    service: SocketAddr,
+    service: &[SocketAddr],
 ) -> anyhow::Result<[PortRelay; 2]> {
     let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
-    let across = SocketAddr::new(net.far_address(), service.port());
+    let across = SocketAddr::new(net.far_address(), service[0].port());
     let is_udp = matches!(entrance, Entrance::Udp(_));
     let exit = net.far().run(|| Entrance::open(is_udp, across))?.context("listening at the far end")?;
     let near = SocketNetwork::inside(net.near().namespace())?;
-    Ok([exit.relay(outside, service)?, entrance.relay(near, across)?])
+    Ok([exit.relay(outside, service)?, entrance.relay(near, &[across])?])
 }
 
 impl Entrance {
@@ -252,10 +257,10 @@ impl Entrance {
         }
     }
 
-    fn relay(self, dial: SocketNetwork, to: SocketAddr) -> std::io::Result<PortRelay> {
+    fn relay(self, dial: SocketNetwork, to: &[SocketAddr]) -> std::io::Result<PortRelay> {
         match self {
-            Self::Tcp(listener) => PortRelay::tcp(listener, Arc::new(dial), vec![to]),
-            Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), to),
+            Self::Tcp(listener) => PortRelay::tcp(listener, Arc::new(dial), to.to_vec()),
+            Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), to[0]),
         }
     }
 }

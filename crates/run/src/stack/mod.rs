@@ -54,11 +54,11 @@ pub struct Wires {
 }
 
 impl Stack {
-    /// Passes on connections to the service at `to`.
+    /// Passes on connections to the service at the first of `to` that accepts them; all have the same port.
     ///
     /// # Errors
     /// When the system refuses a thread or a descriptor.
-    pub fn tcp(wires: Wires, listener: TcpListener, to: SocketAddr) -> io::Result<Self> {
+    pub fn tcp(wires: Wires, listener: TcpListener, to: Vec<SocketAddr>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let clock = Clock::start();
         Self::start(clock, Streams::new(&clock, wires, listener, to))

@@ -1,7 +1,7 @@
 //! A connection of the kernel's and one of an end's, joined.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -17,6 +17,8 @@ pub struct Splice {
     stream: Option<TcpStream>,
     /// Whether the kernel still connects it.
     connects: bool,
+    /// Addresses of the service that the kernel has been asked to connect to.
+    tried: usize,
     /// Whether it may have bytes, and whether it takes none.
     readable: bool,
     blocked: bool,
@@ -26,9 +28,9 @@ pub struct Splice {
 }
 
 impl Splice {
-    /// Joins the kernel's connection, which it may still be making.
-    pub fn new(handle: SocketHandle, stream: TcpStream, connects: bool) -> Self {
-        Self { stream: Some(stream), connects, readable: true, ..Self::alone(handle) }
+    /// Joins the kernel's connection.
+    pub fn new(handle: SocketHandle, stream: TcpStream) -> Self {
+        Self { stream: Some(stream), readable: true, ..Self::alone(handle) }
     }
 
     /// A connection of the end's that nothing is joined to yet.
@@ -37,11 +39,24 @@ impl Splice {
             handle,
             stream: None,
             connects: false,
+            tried: 0,
             readable: false,
             blocked: false,
             read: false,
             written: false,
         }
+    }
+
+    /// Joins a connection that the kernel makes to the next address of the service. False if none is left.
+    pub fn dial(&mut self, service: &[SocketAddr], begin: fn(SocketAddr) -> io::Result<TcpStream>) -> bool {
+        while let Some(to) = service.get(self.tried) {
+            self.tried += 1;
+            if let Ok(stream) = begin(*to) {
+                (self.stream, self.connects, self.readable) = (Some(stream), true, true);
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether nothing is joined to it, or nothing any more.
@@ -65,6 +80,11 @@ impl Splice {
     /// Receives the events at it.
     pub fn ready(&mut self, events: PollFlags) {
         let failed = events.intersects(PollFlags::ERR | PollFlags::HUP);
+        if failed && self.connects {
+            // Refused: another address of the service is tried.
+            (self.stream, self.connects) = (None, false);
+            return;
+        }
         self.readable |= failed || events.contains(PollFlags::IN);
         if failed || events.contains(PollFlags::OUT) {
             self.blocked = false;

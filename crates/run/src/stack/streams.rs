@@ -25,7 +25,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 pub struct Streams {
     listener: TcpListener,
-    service: SocketAddr,
+    /// Its addresses, all with this port.
+    service: Vec<SocketAddr>,
+    port: u16,
     near: End,
     far: End,
     /// The far end's socket that the next connection becomes.
@@ -36,13 +38,15 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub fn new(clock: &Clock, wires: Wires, listener: TcpListener, service: SocketAddr) -> Self {
+    pub fn new(clock: &Clock, wires: Wires, listener: TcpListener, service: Vec<SocketAddr>) -> Self {
         let near = End::new(clock, wires.near, NEAR);
         let mut far = End::new(clock, wires.far, FAR);
-        let listening = listen(&mut far.sockets, service.port());
+        let port = service.first().map_or(0, SocketAddr::port);
+        let listening = listen(&mut far.sockets, port);
         Self {
             listener,
             service,
+            port,
             near,
             far,
             listening,
@@ -67,9 +71,9 @@ impl Streams {
             let own = (NEAR, self.free_port());
             let (interface, sockets) = self.near.parts();
             let mut socket = new_socket();
-            if socket.connect(interface.context(), (FAR, self.service.port()), own).is_ok() {
+            if socket.connect(interface.context(), (FAR, self.port), own).is_ok() {
                 let handle = sockets.add(socket);
-                self.clients.push(Splice::new(handle, client, false));
+                self.clients.push(Splice::new(handle, client));
             }
         }
     }
@@ -94,7 +98,7 @@ impl Streams {
     /// Takes what has come at the far end. Each packet may open a connection, after which another socket
     /// listens.
     fn receive_far(&mut self, clock: &Clock) {
-        let (listening, servers, port) = (&mut self.listening, &mut self.servers, self.service.port());
+        let (listening, servers, port) = (&mut self.listening, &mut self.servers, self.port);
         self.far.receive(clock, |sockets| {
             if sockets.get::<Socket<'_>>(*listening).state() != State::Listen {
                 servers.push(Splice::alone(*listening));
@@ -103,15 +107,17 @@ impl Streams {
         });
     }
 
-    /// Connects to the service for connections that have just been established.
+    /// Connects to the service for connections that have just been established, or that it refused at another
+    /// of its addresses.
     fn dial(&mut self) {
         for splice in &mut self.servers {
             let socket = self.far.sockets.get_mut::<Socket<'_>>(splice.handle);
             match socket.state() {
-                State::Established | State::CloseWait if splice.is_alone() => match begin(self.service) {
-                    Ok(server) => *splice = Splice::new(splice.handle, server, true),
-                    Err(_) => socket.abort(),
-                },
+                State::Established | State::CloseWait
+                    if splice.is_alone() && !splice.dial(&self.service, begin) =>
+                {
+                    socket.abort();
+                }
                 // Reset before it was established: smoltcp would have it listen again.
                 State::Listen => socket.abort(),
                 _ => {}

@@ -65,7 +65,9 @@ fn times(spec: &Spec, values: &Values) -> Option<Times> {
             let JitterSettings { delay, jitter, distribution, .. } = JitterSettings::of(values);
             let [least, most] = [0, u64::MAX].map(|draw| distribution.offset(draw, jitter));
             let at = |offset: i64| Nanos(delay.0.saturating_add_signed(offset));
-            Some(Times { shortest: at(least), mean: delay, longest: at(most) })
+            let is_cut = least < 0 && least.unsigned_abs() > delay.0;
+            let mean = if is_cut { mean(|draw| at(distribution.offset(draw, jitter))) } else { delay };
+            Some(Times { shortest: at(least), mean, longest: at(most) })
         }
         "distribution" => {
             let times = DistributionSettings::of(values).distribution;
@@ -75,6 +77,14 @@ fn times(spec: &Spec, values: &Values) -> Option<Times> {
         "trace" => Some(trace(values)),
         _ => None,
     }
+}
+
+/// The mean of a distribution, from its values at even probabilities.
+fn mean(value: impl Fn(u64) -> Nanos) -> Nanos {
+    const BITS: u32 = 12;
+    let step = 1 << (u64::BITS - BITS);
+    let sum: u128 = (0..1 << BITS).map(|at: u64| u128::from(value(at * step + step / 2).0)).sum();
+    Nanos((sum >> BITS) as u64)
 }
 
 /// Times of a trace.

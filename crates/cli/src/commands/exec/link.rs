@@ -6,10 +6,10 @@ use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
 use longwire_report::shown;
 use longwire_scenario::library::Direction;
-use longwire_scenario::{Plan, ScenarioError, parse};
+use longwire_scenario::{Plan, ScenarioError, contradictions, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 /// Options for both directions and for each.
@@ -206,37 +206,97 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
-/// What is said at the start: `trip`, how long a round trip takes; or that nothing arrives.
-pub fn outlook(plan: &Plan, trip: &str) -> Option<String> {
-    let loses_all = |link: &usize| {
-        let mut blocks = plan.profile(*link).blocks.iter();
-        blocks.any(|(spec, values)| {
-            (spec.key, spec.kind) == ("loss", "independent")
-                && values.at(0) == Value::Probability(Probability::ONE)
+/// What is said at the start: `trip`, how long a round trip takes, or that nothing arrives; and what settings
+/// contradict each other.
+pub fn outlook(plan: &Plan, trip: &str) -> Vec<String> {
+    let mut said = vec![];
+    for reason in [Blockage::Loss, Blockage::Down, Blockage::NoRate] {
+        let blocked = (0..plan.links.len()).filter(|link| Blockage::of(plan, *link) == Some(reason));
+        let links: Vec<&str> = blocked.map(|link| &*plan.links[link].name).collect();
+        match links.len() {
+            0 => {}
+            all if all == plan.links.len() => said.push(reason.sentence("")),
+            _ => said.push(reason.sentence(&format!(" on {}", links.join(" and ")))),
+        }
+    }
+    if said.is_empty() {
+        said.push(format!("{trip} {}", RoundTrip::of(plan)));
+    }
+    for link in 0..plan.links.len() {
+        let found = contradictions(&plan.profile(link).blocks);
+        said.extend(found.iter().map(|one| format!("note: {one}")));
+    }
+    // Both directions may have the same one.
+    said.dedup();
+    said
+}
+
+/// Why no packet passes a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blockage {
+    Loss,
+    Down,
+    NoRate,
+}
+
+impl Blockage {
+    fn of(plan: &Plan, link: usize) -> Option<Self> {
+        plan.profile(link).blocks.iter().find_map(|(spec, values)| {
+            match (spec.key, spec.kind, values.at(0)) {
+                ("loss", "independent", Value::Probability(Probability::ONE)) => Some(Self::Loss),
+                ("state", "fixed", state) => {
+                    (state.print(spec.params[0].kind) == "down").then_some(Self::Down)
+                }
+                ("rate", _, Value::Rate(Rate(0))) => Some(Self::NoRate),
+                _ => None,
+            }
         })
-    };
-    let dead: Vec<&str> =
-        (0..plan.links.len()).filter(loses_all).map(|link| &*plan.links[link].name).collect();
-    match &dead[..] {
-        [] => round_trip(plan).map(|time| format!("{trip} about {}", shown::time(time.0 as f64))),
-        all if all.len() == plan.links.len() => Some("every packet will be lost (loss 100 %)".into()),
-        some => Some(format!("every packet on {} will be lost (loss 100 %)", some.join(" and "))),
+    }
+
+    fn sentence(self, place: &str) -> String {
+        match self {
+            Self::Loss => format!("every packet{place} will be lost (loss 100 %)"),
+            Self::Down => format!("nothing will pass{place} (state down)"),
+            Self::NoRate => format!("nothing will pass{place} (rate 0)"),
+        }
     }
 }
 
-/// The round trip of an idle ping: the delays of all links, and the transmission time of its frame. None if a
-/// rate changes while it runs.
-fn round_trip(plan: &Plan) -> Option<Nanos> {
-    let each = (0..plan.links.len()).map(|link| {
-        let profile = plan.profile(link);
-        let sending = match profile.value("rate") {
-            None | Some(Value::Rate(Rate::UNLIMITED)) => 0,
-            Some(Value::Rate(Rate(rate))) if rate > 0 => (PING * 8).saturating_mul(1_000_000_000) / rate,
-            Some(_) => return None,
-        };
-        Some(profile.delays.mean.0 + sending)
-    });
-    each.sum::<Option<u64>>().map(Nanos)
+/// The round trip of an idle ping.
+#[derive(Debug, PartialEq, Eq)]
+struct RoundTrip {
+    /// The mean delays of all links, and the transmission time of its frame where the rate is known.
+    time: Nanos,
+    /// Whether a rate changes while it runs.
+    rate_varies: bool,
+}
+
+impl RoundTrip {
+    fn of(plan: &Plan) -> Self {
+        let mut trip = Self { time: Nanos::ZERO, rate_varies: false };
+        for link in 0..plan.links.len() {
+            let profile = plan.profile(link);
+            trip.time.0 += profile.delays.mean.0;
+            match profile.value("rate") {
+                None | Some(Value::Rate(Rate::UNLIMITED | Rate(0))) => {}
+                Some(Value::Rate(Rate(rate))) => {
+                    trip.time.0 += (PING * 8).saturating_mul(1_000_000_000) / rate;
+                }
+                Some(_) => trip.rate_varies = true,
+            }
+        }
+        trip
+    }
+}
+
+impl fmt::Display for RoundTrip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "about {}", shown::time(self.time.0 as f64))?;
+        if self.rate_varies {
+            f.write_str(", and more where the rate is low: it varies")?;
+        }
+        Ok(())
+    }
 }
 
 /// netem's options.
@@ -339,11 +399,12 @@ mod tests {
             ["bit-error=3 %", "delay=60 ms", "duplicate=2 %", "queue=50 ms", "rate=10 Mbit/s", "reorder=1 %"];
         assert_eq!(settings(&plan, 0), wanted);
         // 98 bytes at 10 Mbit/s take 78.4 us, each way.
-        assert_eq!(round_trip(&plan), Some(Nanos(120_156_800)));
+        let known = |time| RoundTrip { time, rate_varies: false };
+        assert_eq!(RoundTrip::of(&plan), known(Nanos(120_156_800)));
         let unlimited = LinkArgs { rate: None, ..args("1mbit", "delay=1ms") };
         assert_eq!(
-            round_trip(&unlimited.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap()),
-            Some(Nanos::from_millis(61))
+            RoundTrip::of(&unlimited.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap()),
+            known(Nanos::from_millis(61))
         );
     }
 
@@ -351,11 +412,29 @@ mod tests {
     fn a_link_that_loses_all_is_said_to() {
         let said = |loss: &str, up: &str| {
             let given = LinkArgs { loss: Some(loss.parse().unwrap()), ..args("10mbit", up) };
-            outlook(&given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap(), "it will be").unwrap()
+            outlook(&given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap(), "it will be").join("; ")
         };
         assert!(said("99%", "").starts_with("it will be about 120"), "{}", said("99%", ""));
         assert_eq!(said("1", ""), "every packet will be lost (loss 100 %)");
         assert_eq!(said("1%", "loss=100%"), "every packet on up will be lost (loss 100 %)");
+        assert_eq!(said("1%", "state=down"), "nothing will pass on up (state down)");
+        assert_eq!(said("1%", "rate=0"), "nothing will pass on up (rate 0)");
+        assert!(said("1%", "state=up").starts_with("it will be about 120"));
+    }
+
+    #[test]
+    fn what_varies_is_said_to() {
+        let said = |given: LinkArgs| {
+            outlook(&given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap(), "it will be")
+        };
+        let plain = || LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "") };
+        let varies = ["it will be about 60.00 ms, and more where the rate is low: it varies"];
+        assert_eq!(said(LinkArgs { profile: Some("lte".into()), ..plain() }), varies);
+        // Evenly from -5 ms to 15 ms: 5.625 ms each way, as nothing is early.
+        let [delay, jitter] = ["5ms", "10ms"].map(|time| Some(time.parse().unwrap()));
+        let cut = said(LinkArgs { delay, jitter, ..plain() });
+        assert_eq!((cut.len(), &*cut[0]), (2, "it will be about 11.25 ms"));
+        assert!(cut[1].starts_with("note: a delay of 5 ms can't vary by 10 ms"), "{cut:?}");
     }
 
     #[test]

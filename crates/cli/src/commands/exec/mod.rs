@@ -180,9 +180,7 @@ impl Args {
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
         fit_pool(&mut plan);
-        if let Some(what) = link::outlook(&plan, "round trip will be") {
-            self.say(&what);
-        }
+        link::outlook(&plan, "round trip will be").iter().for_each(|what| self.say(what));
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // From here on a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
