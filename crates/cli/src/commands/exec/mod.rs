@@ -2,6 +2,7 @@
 
 pub(super) mod link;
 mod outputs;
+mod own_settings;
 mod serve;
 
 use crate::record_args::RecordArgs;
