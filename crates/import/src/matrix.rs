@@ -132,8 +132,8 @@ fn is_one_way(cell: &str) -> bool {
     ["one-way", "one way", "oneway"].iter().any(|words| cell.contains(words))
 }
 
-/// Whether each line is a pair: two names, and a delay or no value. Lines of a table may have two cells with no
-/// value, so that such a cell is only a name if another line begins with it.
+/// Whether each line is a pair: two names, and a delay or no value. A line of a table may have two cells with
+/// no value, so that such a cell is only a name if another line begins with it.
 fn is_list(head: &[String], rows: &[(usize, Vec<String>)]) -> bool {
     let first: BTreeSet<&str> = rows.iter().map(|(_, row)| &*row[0]).collect();
     let is_name = |cell: &str| !is_nothing(cell) || (!cell.is_empty() && first.contains(cell));

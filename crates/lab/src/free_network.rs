@@ -64,8 +64,8 @@ pub fn has_way_out_by_ipv6() -> bool {
     way_out(false).is_some()
 }
 
-/// The MTU of the interface of this namespace's default route, if there is one: that for IPv4, or else that for
-/// IPv6.
+/// The MTU of the interface of this namespace's default route, if there is one: that for IPv4, or else that
+/// for IPv6.
 #[must_use]
 pub fn way_out_mtu() -> Option<u32> {
     let name = interface_name(way_out(true).or_else(|| way_out(false))?).ok()?;
