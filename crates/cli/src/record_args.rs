@@ -1,6 +1,6 @@
 //! Options of commands that run links: the packet log, the time series and the capture.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::LogOptions;
 use longwire_run::packet_log::file::Format;
@@ -62,11 +62,15 @@ impl RecordArgs {
     /// The options.
     ///
     /// # Errors
-    /// If a file's name has no known format.
+    /// If a file's name is not that of its format.
     pub fn options(&self) -> anyhow::Result<RecordOptions> {
         let log = self.log.clone().map(|file| LogOptions { file, links: self.log_links.clone() });
         if let Some(log) = &log {
             Format::of(&log.file).context("--log")?;
+        }
+        if let Some(file) = &self.record {
+            let is_pcapng = file.extension().is_some_and(|text| text.eq_ignore_ascii_case("pcapng"));
+            ensure!(is_pcapng, "--record: {}: name the capture .pcapng, which it is", file.display());
         }
         let (every, links) = (self.every, self.series_links.clone());
         let series = self.series.clone().map(|file| SeriesOptions { file, every, links });

@@ -49,7 +49,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             }
             networks.entry(network).or_default().push(Member { service: name, impaired });
         }
-        for key in ["extends", "deploy"].into_iter().filter(|key| service.contains_key(*key)) {
+        for key in ["extends", "deploy", "scale"].into_iter().filter(|key| service.contains_key(*key)) {
             notes.add(0, &format!("{name}: {key}"), "it is not carried over: each service is one host");
         }
     }
@@ -100,7 +100,12 @@ impl CableImpairments {
     /// Adds the impairments of a service, a network, or a service's network.
     fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<(), ImportError> {
         let labels = labels(of);
-        let given = of.get(KEY).and_then(Value::as_object).into_iter().flatten();
+        let given = of.get(KEY).filter(|given| !given.is_null());
+        if given.is_some_and(|given| !given.is_object()) {
+            let fix = format!("write {KEY}: {{ delay: 20 ms }}");
+            return Err(ImportError::new(0, format!("{KEY} is not a map"), fix));
+        }
+        let given = given.and_then(Value::as_object).into_iter().flatten();
         for (key, value) in given.map(|(key, value)| (key.as_str(), value)) {
             match (key, value) {
                 (UP | DOWN, Value::Object(settings)) => {

@@ -1,4 +1,4 @@
-//! containerlab's topology files, with the impairments set by its command `tools netem set`.
+//! containerlab's topology files, with the impairments set and reset by its command `tools netem`.
 //!
 //! The files have no impairments: they are read from a script of such commands beside the topology, or from
 //! `vars` of a link with the same names.
@@ -8,7 +8,7 @@ use super::sheet::Sheet;
 use super::stage::Stage;
 use super::wiring::{Cable, Node, Wiring};
 use super::yaml::{map, read, text};
-use super::{ImportError, Notes, Source, shell, shown};
+use super::{ImportError, Notes, Source, shell, shown, tc};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -117,16 +117,25 @@ impl Lab {
         Ok(Some((number, interface)))
     }
 
-    /// Applies `containerlab tools netem set` of a script.
+    /// Applies `containerlab tools netem set` and `reset` of a script.
     fn read_script(&mut self, script: &Source, notes: &mut Notes) -> Result<(), ImportError> {
-        let is_netem = |words: &[String]| {
-            words.windows(3).any(|words| words[0] == "tools" && words[1] == "netem" && words[2] == "set")
-        };
+        let is_ours = |words: &[String]| netem(words).is_some() || tc::is_ours(words);
         let mut any = false;
-        for line in shell::run(&script.text, is_netem, notes)? {
-            if is_netem(&line.words) {
-                self.set(line.number, &line.words, notes)?;
-                any = true;
+        for line in shell::run(&script.text, is_ours, notes)? {
+            match netem(&line.words) {
+                Some((command @ ("set" | "reset"), words)) => {
+                    self.apply(line.number, (command, words), notes)?;
+                    any = true;
+                }
+                None if tc::is_ours(&line.words) => {
+                    let why = "only containerlab tools netem is read here; write it as such a command";
+                    notes.add(line.number, &line.words.join(" "), why);
+                }
+                Some(("show", _)) | None => {}
+                Some(_) => {
+                    let why = "only set and reset of tools netem are known here";
+                    notes.add(line.number, &line.words.join(" "), why);
+                }
             }
         }
         if !any {
@@ -136,11 +145,15 @@ impl Lab {
         Ok(())
     }
 
-    /// One such command: packets sent by the interface are impaired.
-    fn set(&mut self, line: usize, words: &[String], notes: &mut Notes) -> Result<(), ImportError> {
+    /// One such command: packets sent by the interface are impaired, or no longer.
+    fn apply(
+        &mut self,
+        line: usize,
+        (command, words): (&str, &[String]),
+        notes: &mut Notes,
+    ) -> Result<(), ImportError> {
         let (mut node, mut interface, mut given) = (String::new(), String::new(), Vec::new());
-        let start = words.iter().position(|word| word == "set").map_or(0, |at| at + 1);
-        let mut rest = words[start..].iter();
+        let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let (option, value) = match word.split_once('=') {
                 Some((option, value)) => (option, value.to_owned()),
@@ -160,11 +173,18 @@ impl Lab {
             let what = format!("no link of the topology ends at interface \"{interface}\" of \"{node}\"");
             return Err(ImportError::new(line, what, "write -n NODE -i INTERFACE of a link"));
         };
-        let stage = impairments(line, &given, notes)?;
+        let stage = if command == "reset" { Stage::default() } else { impairments(line, &given, notes)? };
         let cable = &mut self.wiring.cables[at];
         *(if is_end(&self.ends[at][0]) { &mut cable.there } else { &mut cable.back }) = stage;
         Ok(())
     }
+}
+
+/// The subcommand of `containerlab tools netem`, and its options.
+fn netem(words: &[String]) -> Option<(&str, &[String])> {
+    let at = words.windows(2).position(|words| words[0] == "tools" && words[1] == "netem")?;
+    let (command, options) = words[at + 2..].split_first()?;
+    Some((command, options))
 }
 
 /// The impairments of `tools netem set`: delay and jitter as durations, loss and corruption in per cent, the

@@ -233,12 +233,23 @@ pub fn import(format: Format, sources: &[Source]) -> Result<ImportedScenario, Im
     Ok(ImportedScenario { scenario, notes })
 }
 
-/// Whether it names a trace or a custom distribution: files that need not exist yet.
+/// Whether it names a trace, a custom distribution or a profile of the user: files that need not exist yet.
 fn names_files(scenario: &str) -> bool {
     let known = ["uniform", "normal", "pareto", "pareto-normal"];
-    let mut distributions = scenario.split("distribution = \"").skip(1);
-    scenario.contains("file = \"")
-        || distributions.any(|rest| !rest.split('"').next().is_some_and(|name| known.contains(&name)))
+    texts(scenario, "file").next().is_some()
+        || texts(scenario, "distribution").any(|name| !known.contains(&name))
+        || texts(scenario, "profile").any(|name| name.contains(".toml") || name.contains('/'))
+}
+
+/// The texts that a key has in a scenario.
+fn texts<'s>(scenario: &'s str, key: &str) -> impl Iterator<Item = &'s str> {
+    let start = format!("{key} = \"");
+    scenario.lines().filter(|line| !line.starts_with('#')).flat_map(move |line| {
+        let places: Vec<usize> = line.match_indices(&start).map(|(at, _)| at).collect();
+        let length = start.len();
+        let whole = move |at: &usize| line[..*at].is_empty() || line[..*at].ends_with(' ');
+        places.into_iter().filter(whole).filter_map(move |at| line[at + length..].split('"').next())
+    })
 }
 
 /// Whether the result is a valid scenario: values have ranges here, and packets need a path.

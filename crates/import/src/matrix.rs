@@ -132,12 +132,18 @@ fn is_one_way(cell: &str) -> bool {
     ["one-way", "one way", "oneway"].iter().any(|words| cell.contains(words))
 }
 
-/// Whether each line is a pair: two names and a delay.
+/// Whether each line is a pair: two names, and a delay or no value. A line of a table may have two cells with
+/// no value, so that such a cell is only a name if another line begins with it.
 fn is_list(head: &[String], rows: &[(usize, Vec<String>)]) -> bool {
+    let first: BTreeSet<&str> = rows.iter().map(|(_, row)| &*row[0]).collect();
+    let is_name = |cell: &str| !is_nothing(cell) || (!cell.is_empty() && first.contains(cell));
+    let has_delay = |row: &[String]| row.len() >= 3 && is_delay(&row[2]);
     let pair = |row: &[String]| {
-        row.len() >= 3 && !is_delay(&row[0]) && !is_delay(&row[1]) && !row[1].is_empty() && is_delay(&row[2])
+        let is_pair = row.len() >= 3 && !is_delay(&row[0]) && !is_delay(&row[1]) && !row[1].is_empty();
+        is_pair && (is_delay(&row[2]) || (is_nothing(&row[2]) && is_name(&row[1])))
     };
-    head.len() >= 3 && !rows.is_empty() && rows.iter().all(|(_, row)| pair(row)) && !names_rows(head, rows)
+    let any_delay = rows.iter().any(|(_, row)| has_delay(row));
+    head.len() >= 3 && any_delay && rows.iter().all(|(_, row)| pair(row)) && !names_rows(head, rows)
 }
 
 /// Whether the head names the regions of the rows, as a table does.
@@ -305,11 +311,16 @@ mod tests {
             "\u{feff};a;b;c\r\na;;10 ms;20 ms\r\nb;-;;2500us\r\nc;22ms;n/a;\r\n",
             "| to | a | b | c |\n|---|--:|---|---|\n| a | 0 | 10 | 20 |\n| b | 10 | | 2.5 |\n| c | 22 |\n",
             "from,to,ms\na,b,10\na,c,20\nc,a,22\nb,c,2.5\n",
+            "from,to,ms\na,b,10\nb,a,n/a\na,c,20\nc,a,22\nc,b,\nb,c,2.5\nb,d,-\n",
             "# source\n\"region\"\t\"a\"\t\"b\"\t\"c\"\n\"a\"\t\t10\t20\n\"b\"\t\t\t2.5\n\"c\"\t22\n",
         ] {
             assert_eq!(links(text), wanted, "{text}");
         }
         assert_eq!(links("one-way,a,b\na,0,10\nb,12,0\n"), [pair("a--b", "10 ms 12 ms")]);
+        // Regions may be called as cells without a value, and a table may have a row without values.
+        let list = links("from,to,ms\nz,x,n/a\nx,y,10\ny,z,5\n");
+        assert_eq!(list, [pair("z--y", "2.5 ms"), pair("x--y", "5 ms")]);
+        assert_eq!(links("ms,c,d\na,-,10\nb,-,-\n"), [pair("d--a", "5 ms")]);
     }
 
     #[test]
@@ -321,6 +332,7 @@ mod tests {
         assert_eq!(names, ["london--new-york", "london--paris", "new-york--paris"]);
         // 5570 km · 1.468 / 299 792 km/s.
         assert!(found[0].1.starts_with("27.27"), "{}", found[0].1);
+        assert_eq!(links(&text.replace("latitude,longitude", "Lat,Long")), found);
         let doubled = links(&text.replacen("longitude", "longitude,Detour 2", 1));
         assert!(doubled[0].1.starts_with("54.55"), "{}", doubled[0].1);
         for (text, what) in [

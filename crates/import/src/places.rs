@@ -34,9 +34,9 @@ impl Columns {
     /// # Errors
     /// The detour is no number from 1 to 10.
     pub(super) fn of(line: usize, head: &[String]) -> Result<Option<Self>, ImportError> {
-        let find = |names: [&str; 3]| head.iter().position(|cell| names.contains(&&*cell.to_lowercase()));
-        let latitude = find(["latitude", "lat", "lat."]);
-        let longitude = find(["longitude", "lon", "lng"]);
+        let find = |names: &[&str]| head.iter().position(|cell| names.contains(&&*cell.to_lowercase()));
+        let latitude = find(&["latitude", "lat", "lat."]);
+        let longitude = find(&["longitude", "lon", "lon.", "lng", "long", "long."]);
         let (Some(latitude), Some(longitude)) = (latitude, longitude) else { return Ok(None) };
         let is_other = |at: &usize| *at != latitude && *at != longitude;
         let Some(name) = (0..head.len()).find(is_other) else {

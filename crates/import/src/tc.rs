@@ -109,7 +109,7 @@ fn is_tc(word: &str) -> bool {
 }
 
 /// Whether a command is tc, or contains it.
-fn is_ours(words: &[String]) -> bool {
+pub(super) fn is_ours(words: &[String]) -> bool {
     words.iter().any(|word| is_tc(word) || word.split_whitespace().any(is_tc))
 }
 

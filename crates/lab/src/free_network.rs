@@ -64,10 +64,11 @@ pub fn has_way_out_by_ipv6() -> bool {
     way_out(false).is_some()
 }
 
-/// The MTU of the interface of this namespace's default route for IPv4, if there is one.
+/// The MTU of the interface of this namespace's default route, if there is one: that for IPv4, or else that
+/// for IPv6.
 #[must_use]
 pub fn way_out_mtu() -> Option<u32> {
-    let name = interface_name(way_out(true)?).ok()?;
+    let name = interface_name(way_out(true).or_else(|| way_out(false))?).ok()?;
     fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 

@@ -108,16 +108,23 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let (log_to, record_to) = (format!("--messages={log}"), format!("--record={capture}"));
     let script =
         "(sleep 0.3; ip link set eth0 down) & ping -q -i 0.05 -c 20 -W 1 $LONGWIRE_FAR; wait; exit 0";
+    let report = folder.text("exec.json");
+    let json_to = format!("--json={report}");
     let exec = |script: &str| {
-        let options =
-            ["--delay", "200ms", "--require-faithful", &log_to, &record_to, "--", "sh", "-c", script];
-        machine.exec(&options)
+        let options = ["--delay", "200ms", "--require-faithful", &log_to, &record_to, &json_to, "--"];
+        machine.exec(&[&options[..], &["sh", "-c", script]].concat())
+    };
+    let failures = || {
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+        assert_eq!(report["pass"].as_bool(), Some(false), "{report:#}");
+        report["failures"].to_string()
     };
     let output = exec(script);
     let said = std::fs::read_to_string(&log).unwrap();
     assert_eq!(output.status.code(), Some(3), "{said}{}", stderr(&output));
     assert!(said.contains("not faithful: interface down ("), "{said}");
     assert_eq!(stderr(&output), "", "what is said goes to the log");
+    assert!(failures().contains("not faithful: interface down ("), "{}", failures());
     // A failing command's own code is kept.
     let output = exec(&script.replace("exit 0", "exit 9"));
     assert_eq!(output.status.code(), Some(9));
@@ -127,6 +134,7 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let output = exec("true");
     let said = std::fs::read_to_string(&log).unwrap();
     assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_eq!(failures(), "[\"nothing crossed the link\"]");
     assert!(said.contains("nothing crossed the link"), "{said}");
     let said = stderr(&machine.exec(&["-v", "--delay", "20ms", "--down", "loss=1%", "--", "true"]));
     assert!(said.contains("up: ") && said.contains("delay 20 ms") && said.contains("loss 1 %"), "{said}");
@@ -215,6 +223,11 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
     assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
     let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert!(error["error"].as_str().unwrap().contains("ltee"), "{error:#}");
+    // A file that can't be written is reported before the command runs.
+    let missing = format!("--json={}", folder.text("missing/report.json"));
+    let refused = machine.exec(&["-q", &missing, "--", "sh", "-c", "echo ran; exit 7"]);
+    assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("can't be written to"), "{}", stderr(&refused));
 }
 
 #[test]
@@ -227,6 +240,7 @@ fn wrong_options_are_reported_before_anything_is_made() {
     assert!(error(&["--rate", "10 Mbitt", "--", "true"]).contains("Mbit/s"));
     assert!(error(&["--up", "rate=10Mbitt", "--", "true"]).contains("up"));
     assert!(error(&["--down", "dealy=1ms", "--", "true"]).contains("delay"));
+    assert!(error(&["--record", "x.pcap", "--", "true"]).contains("name the capture .pcapng"));
     assert!(error(&["--queue", "many", "--", "true"]).contains("queue"));
     assert!(error(&["--localhost=http", "--", "true"]).contains("neither a port nor a range"));
     assert!(error(&["--publish", "1-2000", "--", "true"]).contains("1024"));

@@ -193,6 +193,13 @@ fn packets_are_as_long_as_the_way_out_lets_through() {
     assert_eq!(stdout(&shown).trim(), "1400", "{}", stderr(&shown));
     let shown = machine.exec(&["-q", "--mtu", "1300", "--", "cat", "/sys/class/net/eth0/mtu"]);
     assert_eq!(stdout(&shown).trim(), "1300", "{}", stderr(&shown));
+    // Without a default route for IPv4, that for IPv6 counts.
+    let by_ipv6 = "ip route del default && echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6 && \
+                   ip -6 address add fd77::1/64 dev eth0 nodad && ip -6 route add default via fd77::2";
+    let way_out = machine.sh(by_ipv6);
+    assert!(way_out.status.success(), "{}", stderr(&way_out));
+    let shown = machine.exec(&["-q", "--", "cat", "/sys/class/net/eth0/mtu"]);
+    assert_eq!(stdout(&shown).trim(), "1400", "{}", stderr(&shown));
 }
 
 #[test]

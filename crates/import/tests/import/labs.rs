@@ -1,6 +1,6 @@
 //! Matrices of delays, and the topologies of containerlab and Docker Compose: the examples of the book.
 
-use crate::{file, from, has, lines, plan, refused, tells, way};
+use crate::{file, from, has, lines, plan, refused, silent, tells, way};
 use longwire_import::{Format, ImportedScenario, import};
 
 /// An example of `scenarios/import`.
@@ -132,6 +132,13 @@ fn compose_files() {
         ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "the result is not valid"),
         ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is not a text"),
         ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "the result is not valid"),
+        (
+            "services: {a: {labels: {longwire.dealy: 5 ms}}, b: {labels: {longwire.profile: lte}}}",
+            "there is no key \"dealy\"",
+        ),
+        ("services: {a: {x-longwire: {profile: ltee}}, b: {}}", "there is no profile \"ltee\""),
+        ("services: {a: {x-longwire: [delay: 5 ms]}, b: {}}", "x-longwire is not a map"),
+        ("services: {a: {x-longwire: delay 5 ms}, b: {}}", "x-longwire is not a map"),
     ] {
         refused(Format::Compose, text, what);
     }
@@ -139,6 +146,34 @@ fn compose_files() {
         from(Format::Compose, "services: {a: {}, b: {network_mode: host}, c: {labels: [longwire.loss=1 %]}}");
     tells(&imported, &["b: network_mode: host"]);
     has(&imported, &["forward = { loss = \"1 %\" }"]);
+    // A profile's file need not exist yet.
+    let imported = from(
+        Format::Compose,
+        "services: {a: {scale: 3, x-longwire: {profile: own/line.toml}}, b: {x-longwire: }}",
+    );
+    has(&imported, &["forward = { profile = \"own/line.toml\" }"]);
+    tells(&imported, &["a: scale: it is not carried over"]);
+}
+
+#[test]
+fn containerlab_resets_impairments() {
+    let set = "containerlab tools netem set -n spine -i eth2 --delay 40ms\n";
+    let of = |more: &str| containerlab(Some(&format!("{set}{more}")));
+    has(&of(""), &["forward = { delay = \"40 ms\" }"]);
+    let reset = of("containerlab tools netem show -n spine\nclab tools netem reset -n spine -i eth2\n");
+    assert_eq!(lines(&reset), lines(&containerlab(None)));
+    silent(&reset, &["show", "reset", "has no command"]);
+    let other = of("docker exec clab-leaf-spine-spine tc qdisc add dev eth2 root netem delay 10ms\n\
+                    clab tools netem pause -n spine\n");
+    has(&other, &["forward = { delay = \"40 ms\" }"]);
+    tells(
+        &other,
+        &[
+            "line 2: docker exec clab-leaf-spine-spine tc qdisc add dev eth2 root netem delay 10ms: only \
+             containerlab tools netem is read here",
+            "line 3: clab tools netem pause -n spine: only set and reset",
+        ],
+    );
 }
 
 /// A small file can't become a large value.

@@ -1,5 +1,6 @@
 //! The scenario of the links in both directions, from the options.
 
+use super::own_settings;
 use anyhow::{anyhow, ensure};
 use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
@@ -169,11 +170,11 @@ impl LinkArgs {
                 _ => links.push(LinkText { settings: vec![rate] }),
             }
         }
-        for (key, value) in &own.0 {
-            let at = links.iter().position(|link| link.settings.iter().any(|(own, _)| own == key));
-            let at = at.unwrap_or(links.len() - 1);
-            links[at].settings.retain(|(own, _)| own != key);
-            links[at].settings.push((key.clone(), quoted(value)?));
+        // A kind decides which parameters its block has.
+        let mut own: Vec<_> = own.0.iter().collect();
+        own.sort_by_key(|(key, _)| (key.contains('.'), !key.ends_with(".kind")));
+        for (key, value) in own {
+            own_settings::set(&mut links, key, &quoted(value)?);
         }
         Ok(links)
     }
@@ -317,7 +318,10 @@ fn quoted(value: &str) -> anyhow::Result<String> {
 /// Removes the positions in the generated file from the errors.
 fn explained(error: &ScenarioError) -> anyhow::Error {
     let lines = error.findings.iter().map(|finding| {
-        let mut line = format!("{}: {}", finding.field, finding.what);
+        let mut line = match &*finding.field {
+            "" => finding.what.clone(),
+            field => format!("{field}: {}", finding.what),
+        };
         if !finding.fix.is_empty() {
             line = format!("{line}; {}", finding.fix);
         }
@@ -382,6 +386,24 @@ mod tests {
         assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
         assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
+    }
+
+    #[test]
+    fn a_parameter_of_one_direction_is_added_to_the_common_block() {
+        let plan = |up: &str| args("4mbit", up).plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
+        let block = |plan: &Plan, key: &str| {
+            let (spec, values) = plan.profile(0).blocks.iter().find(|(spec, _)| spec.key == key).unwrap();
+            let texts = spec.params.iter().zip(values.as_slice());
+            texts
+                .map(|(param, value)| format!("{}={}", param.name, value.print(param.kind)))
+                .collect::<Vec<_>>()
+        };
+        let both = plan("rate.overhead=20, delay.kind=jitter, delay.jitter=5ms, queue.limit=9 packets");
+        let rate = block(&both, "rate");
+        assert!(rate.contains(&"rate=4 Mbit/s".into()) && rate.contains(&"overhead=20".into()), "{rate:?}");
+        let delay = block(&both, "delay");
+        assert!(delay.starts_with(&["delay=60 ms".into(), "jitter=5 ms".into()]), "{delay:?}");
+        assert!(block(&plan("rate=2mbit,rate.overhead=20"), "rate").contains(&"rate=2 Mbit/s".into()));
     }
 
     #[test]
@@ -509,6 +531,8 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
+        let error = args("4mbit", "rate..x=1").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err();
+        assert!(error.to_string().starts_with("not TOML"), "{error}");
         let error = args("4mbit", "dealy=1ms")
             .plan("exec", 1, LinkEnds::Hosts { mtu: 1500 })
             .unwrap_err()

@@ -2,6 +2,7 @@
 
 pub(super) mod link;
 mod outputs;
+mod own_settings;
 mod serve;
 
 use crate::record_args::RecordArgs;
@@ -173,7 +174,11 @@ impl Args {
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
         let users = self.users()?;
         let [log, series, record] = self.records.files();
+        let records = self.records.options()?;
         outputs::make_for_caller(&[&self.messages, &self.json, log, series, record])?;
+        if let Some(file) = &self.json {
+            outputs::check(file)?;
+        }
         if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
@@ -199,7 +204,6 @@ impl Args {
         let name = format!("exec-{}", std::process::id());
         let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
         let net = ExecNet::create(&name, &spec)?;
-        let records = self.records.options()?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         if self.verbose {
@@ -357,12 +361,14 @@ impl Args {
     fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
-        let faithful = ran.counted.fidelity.as_ref().is_none_or(verdict::has_shown_faithful);
-        let code = if self.require_faithful && !faithful && code == 0 { NOT_FAITHFUL } else { code };
+        let required = ran.counted.fidelity.as_ref().filter(|_| self.require_faithful);
+        let unfaithful = required.filter(|fidelity| !verdict::has_shown_faithful(fidelity));
+        let code = if unfaithful.is_some() && code == 0 { NOT_FAITHFUL } else { code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
             fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
+            unfaithful.iter().for_each(|fidelity| report.fail(verdict::brief(fidelity)));
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
