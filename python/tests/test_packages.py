@@ -153,8 +153,8 @@ ALONE = [
 
 @pytest.fixture(scope="module")
 def container(packages: Path, new_system: Path) -> Path:
-    """The folder of the images of a new podman: among them longwire, made by packaging/Containerfile. Its base
-    is a Debian of mmdebstrap here, not the image of that name, and its program that of the tests."""
+    """The folder of the images of a new podman: among them longwire, made by packaging/Containerfile. Its
+    base is a Debian of mmdebstrap here, not the image of that name, and its program that of the tests."""
     if shutil.which("podman") is None or shutil.which("crun") is None:
         pytest.skip("podman or crun is not installed")
     base = "docker.io/library/debian:bookworm-slim"

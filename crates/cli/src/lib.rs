@@ -79,7 +79,8 @@ pub fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) if outcome::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let (red, plain) = if outcome::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+            let (red, plain) =
+                if longwire_report::output::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
             // If the message can't be written, the exit status still reports the error.
             let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
             if as_json {

@@ -2,7 +2,7 @@
 
 use crate::Json;
 use anyhow::Context;
-pub use longwire_report::output::{clear_screen, has_colours, note};
+pub use longwire_report::output::{clear_screen, note};
 use longwire_report::{Report, output};
 use longwire_scenario::Plan;
 use std::io::{self, Write};

@@ -1,10 +1,10 @@
 //! The command line as it is parsed, and the texts of its errors.
 
-use crate::outcome::has_colours;
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, CommandFactory};
 use longwire_halves::Interval;
+use longwire_report::output::has_colours;
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::any::TypeId;
 use std::error::Error;

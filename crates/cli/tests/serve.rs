@@ -271,13 +271,13 @@ fn a_killed_service_starts_from_what_ran_last() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// What was restored is saved again though nobody looked at it, what events remove stays away, and a file that
-/// was broken meanwhile stops nothing.
+/// What was restored is saved again though nobody looked at it, what events remove stays away, and a file
+/// that was broken meanwhile stops nothing.
 #[test]
 fn what_is_restored_is_kept_by_every_later_start() {
     let folder = Folder::new("serve-again");
-    let text = "[[port]]\nname = \"x\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n[[port]]\nname = \"y\"\n\
-        driver = \"source\"\naddresses = \"10.0.0.2\"\n[[link]]\nname = \"l\"\nbetween = [\"x\", \"y\"]\n\
+    let text = "[[port]]\nname = \"x\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n\
+        [[port]]\nname = \"y\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n[[link]]\nname = \"l\"\nbetween = [\"x\", \"y\"]\n\
         [[link]]\nname = \"side\"\nfrom = \"x\"\nto = \"y\"\n\
         match = [{ source = \"10.0.0.9\", destination = \"10.9.0.1\" }]\n\
         [[source]]\nname = \"video\"\nfrom = \"x\"\nto = \"y\"\nrate = \"3 Mbit/s\"\n\

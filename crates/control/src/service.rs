@@ -127,8 +127,8 @@ impl Drop for Service {
     }
 }
 
-/// The runtime of a service: its own thread, and at most two that block while workers answer. These are started
-/// when they are needed, and end after ten seconds without work.
+/// The runtime of a service: its own thread, and at most two that block while workers answer. These are
+/// started when they are needed, and end after ten seconds without work.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(2).thread_name("answers").build()
 }

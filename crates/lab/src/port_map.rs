@@ -1,5 +1,5 @@
-//! Maps of ports in the kernel's packet filter (linux/netfilter/nf_tables.h): one rule with a map does what many
-//! rules would, which don't fit a transaction.
+//! Maps of ports in the kernel's packet filter (linux/netfilter/nf_tables.h): one rule with a map does what
+//! many rules would, which don't fit a transaction.
 
 use longwire_netlink::Message;
 

@@ -34,6 +34,7 @@ pub mod port_files;
 pub mod program_cost;
 pub mod programs;
 pub mod real_run;
+pub mod real_series;
 mod recording;
 pub mod records;
 pub mod replay_port;

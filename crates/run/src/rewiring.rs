@@ -95,7 +95,8 @@ impl RunningInstance {
         }
     }
 
-    /// Adds and removes what the scenario's events up to `time` say, logs it, and tells the receiver of changes.
+    /// Adds and removes what the scenario's events up to `time` say, logs it, and tells the receiver of
+    /// changes.
     ///
     /// # Errors
     /// As [`RunningInstance::edit`]; that is logged and told, too.

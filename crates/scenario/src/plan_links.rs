@@ -25,8 +25,8 @@ pub struct Delays {
     /// Shortest time from transmission to departure of any packet, also if delays vary, where `least` is 0.
     /// 0 of a trace.
     pub shortest: Nanos,
-    /// Mean delay: for jitter the configured one, or more where the cut at 0 adds to it; the time average for a
-    /// trace.
+    /// Mean delay: for jitter the configured one, or more where the cut at 0 adds to it; the time average for
+    /// a trace.
     pub mean: Nanos,
     /// Longest time a packet is held, plus that of its copies times their probability.
     pub held: Nanos,

@@ -21,8 +21,8 @@ pub(crate) enum Input {
     Closed,
 }
 
-/// Reads the events of the terminal. crossterm 0.29 reads a closed terminal for ever, so it is asked only about
-/// an open one, and never to wait.
+/// Reads the events of the terminal. crossterm 0.29 reads a closed terminal for ever, so it is asked only
+/// about an open one, and never to wait.
 #[derive(Debug)]
 pub(crate) struct KeyInput {
     /// What crossterm reads.

@@ -17,6 +17,7 @@ use ratatui::crossterm::{cursor, execute};
 use signal_hook::consts::{SIGINT, SIGTSTP};
 use signal_hook::low_level::raise;
 use std::io::{self, IsTerminal, Stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -187,7 +188,9 @@ static HOOK: Once = Once::new();
 
 /// The terminal, which is as before when this is dropped, and when a thread panics.
 struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: it would show the cursor, which is shown already, and panic if it can't say on a closed
+    /// terminal that this failed.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -200,7 +203,7 @@ impl Screen {
             }));
         });
         let entered = take().and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
-        entered.map(|terminal| Self { terminal }).inspect_err(|_| restore())
+        entered.map(|terminal| Self { terminal: ManuallyDrop::new(terminal) }).inspect_err(|_| restore())
     }
 
     /// Stops this process as Ctrl-Z does. Afterwards the view goes on, unless it is in the background.

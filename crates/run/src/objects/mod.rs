@@ -68,8 +68,8 @@ pub struct ObjectChange {
     pub pairs: Vec<SettingPair>,
 }
 
-/// Records what the events at the start of `plan` make of its objects: others see no change in it, and a state
-/// that is saved before anybody has looked at an object contains it.
+/// Records what the events at the start of `plan` make of its objects: others see no change in it, and a
+/// state that is saved before anybody has looked at an object contains it.
 pub(crate) fn note_start(plan: &Plan, links: &LiveLinks, sources: &LiveSources, media: &LiveMedia) {
     for event in plan.events.iter().filter(|event| is_at_start(event)) {
         event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
