@@ -277,7 +277,8 @@ fn a_killed_service_starts_from_what_ran_last() {
 fn what_is_restored_is_kept_by_every_later_start() {
     let folder = Folder::new("serve-again");
     let text = "[[port]]\nname = \"x\"\ndriver = \"source\"\naddresses = \"10.0.0.1\"\n\
-        [[port]]\nname = \"y\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n[[link]]\nname = \"l\"\nbetween = [\"x\", \"y\"]\n\
+        [[port]]\nname = \"y\"\ndriver = \"source\"\naddresses = \"10.0.0.2\"\n\
+        [[link]]\nname = \"l\"\nbetween = [\"x\", \"y\"]\n\
         [[link]]\nname = \"side\"\nfrom = \"x\"\nto = \"y\"\n\
         match = [{ source = \"10.0.0.9\", destination = \"10.9.0.1\" }]\n\
         [[source]]\nname = \"video\"\nfrom = \"x\"\nto = \"y\"\nrate = \"3 Mbit/s\"\n\
