@@ -12,10 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 /// What to sample.
 #[derive(Debug, Clone)]
@@ -84,7 +81,7 @@ impl SeriesFile {
     }
 
     /// Writes a row of a link if it is sampled.
-    fn add(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
+    pub(crate) fn add(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
         if !self.takes(name) {
             return;
         }
@@ -153,7 +150,7 @@ impl SeriesFile {
     ///
     /// # Errors
     /// The first write error.
-    fn finish(&mut self) -> anyhow::Result<u64> {
+    pub(crate) fn finish(&mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
         let done = self.error.take().map_or(flushed, Err);
         done.with_context(|| format!("the time series {} is incomplete", self.path.display()))?;
