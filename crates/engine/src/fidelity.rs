@@ -297,10 +297,10 @@ impl OwnLosses {
         }
     }
 
-    /// What was lost and why, each in a brief and a full wording.
+    /// What was lost and why, each in a brief and a full wording: what cost most first, because a verdict in
+    /// one line names that.
     fn causes(self) -> Vec<(String, String)> {
-        let mut causes = Vec::new();
-        for (count, brief, what) in [
+        let mut causes = [
             (self.pool, "packet memory full", "the packet pool was full: raise engine.pool"),
             (
                 self.port,
@@ -323,13 +323,13 @@ impl OwnLosses {
                 "worker overloaded",
                 "a ring between workers was full: lower the load or add workers",
             ),
-        ] {
-            if count > 0 {
-                let dropped = format!("{} dropped", counted(count, "packet"));
-                causes.push((format!("{brief} ({dropped})"), format!("{dropped} because {what}")));
-            }
-        }
-        causes
+        ];
+        causes.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
+        let in_words = |(count, brief, what)| {
+            let dropped = format!("{} dropped", counted(count, "packet"));
+            (format!("{brief} ({dropped})"), format!("{dropped} because {what}"))
+        };
+        causes.into_iter().filter(|(count, ..)| *count > 0).map(in_words).collect()
     }
 }
 
@@ -487,6 +487,14 @@ impl TunnelRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_that_cost_most_comes_first() {
+        let lost = OwnLosses { port: 1, down: 6, ..OwnLosses::default() };
+        let causes = lost.causes();
+        let brief: Vec<_> = causes.iter().map(|(brief, _)| brief.as_str()).collect();
+        assert_eq!(brief, ["interface down (6 packets dropped)", "port overflowed (1 packet dropped)"]);
+    }
 
     fn lateness(late: &[(u64, u64)]) -> Lateness {
         let mut book = Lateness::default();
