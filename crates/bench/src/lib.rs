@@ -99,6 +99,9 @@ pub enum BenchError {
     /// The engine can't be built.
     #[error(transparent)]
     Build(#[from] longwire_assemble::BuildError),
+    /// The ports of a run in virtual time can't be opened.
+    #[error("{0:#}")]
+    Virtual(#[from] anyhow::Error),
     /// The engine does not answer.
     #[error(transparent)]
     Engine(#[from] longwire_engine::RemoteError),

@@ -2,24 +2,20 @@
 
 use crate::engine::checked;
 use crate::{BenchError, Sample, Settings};
-use longwire_block::Port;
 use longwire_engine::Report;
-use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
 use longwire_report::Row;
-use longwire_scenario::Plan;
+use longwire_run::open_ports::open_virtual;
+use longwire_run::port_files::PortFiles;
 use longwire_units::{Nanos, Rate};
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// Bridges, each with a port.
 const NODES: usize = 100;
 /// From each node to the one so far behind it: with 200 links, the graph is 4-regular, and its paths have
-/// about 4 links.
+/// about 6 links.
 const CHORDS: [usize; 2] = [1, 17];
-/// Flows, each from a node of its own.
-const FLOWS: usize = NODES;
-/// Frame length without FCS, and the mean rate of each flow.
+/// Frame length without FCS, and the mean rate of each node's flow.
 const SIZE: u32 = 1000;
 const RATE: Rate = Rate(40_000_000);
 /// Required speedup of two workers.
@@ -56,8 +52,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 /// Packets that arrived per second of the machine's time, and the report.
 fn run(workers: u32, time: Nanos) -> Result<(f64, Report), BenchError> {
     let plan = longwire_scenario::parse("bench virtual", &scenario(workers))?;
-    let ports =
-        plan.ports.iter().enumerate().map(|(node, _)| source(&plan, node)).collect::<Result<_, _>>()?;
+    let ports = open_virtual(&plan, &PortFiles::new(&plan, &[], &[])?)?.ports;
     let setup = longwire_assemble::build(&plan, ports, |_| None)?.setup;
     let start = Instant::now();
     let report = setup.simulate(time);
@@ -68,10 +63,14 @@ fn scenario(workers: u32) -> String {
     let mut text =
         format!("routing = \"shortest-delay\"\n[engine]\nworkers = {workers}\npool = \"256 MiB\"\n");
     for node in 0..NODES {
+        // Each sends to one far away.
+        let far = (node * 37 + 41) % NODES;
         let _ = write!(
             text,
-            "[[bridge]]\nname = \"b{node}\"\n[[port]]\nname = \"p{node}\"\ndriver = \"memory\"\nbridge = \
-             \"b{node}\"\n"
+            "[[bridge]]\nname = \"b{node}\"\n[[port]]\nname = \"p{node}\"\ndriver = \"source\"\nbridge = \
+             \"b{node}\"\naddresses = \"10.0.0.{}\"\n[[source]]\nname = \"s{node}\"\nmodel = \"poisson\"\nfrom = \
+             \"p{node}\"\nto = \"p{far}\"\nrate = \"{RATE}\"\nsize = \"{SIZE} B\"\n",
+            node + 1
         );
         for (number, chord) in CHORDS.into_iter().enumerate() {
             // 1 to 20 ms, different on the paths between two nodes.
@@ -85,25 +84,4 @@ fn scenario(workers: u32) -> String {
         }
     }
     text
-}
-
-/// The port of a node, which sends to a node far away.
-fn source(plan: &Plan, node: usize) -> Result<Box<dyn Port>, BenchError> {
-    let far = (node * 37 + 41) % NODES;
-    let address = |node: usize| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, node as u8 + 1)), 9);
-    let every = Interval::at_rate(RATE, SIZE.into()).expect("a rate and a size that are not zero");
-    let flow = Flow {
-        name: format!("flow {node}"),
-        id: node as u16,
-        destination_mac: plan.ports[far].mac.0,
-        source_mac: plan.ports[node].mac.0,
-        source: address(node),
-        destination: address(far),
-        model: Model::Poisson { every, size: SIZE },
-        start: Nanos::ZERO,
-        until: Nanos::NEVER,
-        count: u64::MAX,
-        up: true,
-    };
-    Ok(Box::new(SourcePort::new(&plan.ports[node].name, &[flow], FLOWS as u16, plan.seed)?))
 }

@@ -64,7 +64,11 @@ impl Sender {
 }
 
 fn put(ring: &mut Producer<Line>, pool: &Pool, packets: &[Handle]) -> usize {
+    let mut behind = packets.iter().skip(1);
     let sent = packets.iter().take_while(|&&handle| {
+        if let Some(&next) = behind.next() {
+            pool.prefetch(next);
+        }
         let lines = record(pool.meta(handle).len as usize);
         ring.write_chunk(lines).is_ok_and(|chunk| {
             write(chunk, pool, handle);

@@ -11,7 +11,7 @@
 
 use crate::events::PendingChanges;
 use crate::order::{COPIES, PIECES};
-use longwire_packet::{Handle, Meta};
+use longwire_packet::{AHEAD, Handle, Meta};
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,6 +82,12 @@ impl Staged {
     /// Takes the first packet of the window.
     pub fn pop(&mut self) -> Option<StagedPacket> {
         self.now.pop()
+    }
+
+    /// A packet of the window that follows soon.
+    pub fn soon(&self) -> Option<Handle> {
+        let at = self.now.len().checked_sub(AHEAD)?;
+        Some(self.now[at].handle())
     }
 
     /// The earliest time from `from` on, which is no earlier than the end of the window.

@@ -17,7 +17,7 @@ pub use crate::source::Source;
 use crate::words::Routing;
 use longwire_block::Value;
 use longwire_block::flow::Aim;
-use longwire_drivers::Driver;
+use longwire_drivers::{Backend, Driver};
 use longwire_link::medium_rate;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
@@ -155,6 +155,12 @@ impl Plan {
     /// Whether a port leads out of the process in real time: by an interface or a tunnel.
     pub fn leads_outside(&self, port: &Port) -> bool {
         self.driver_of(port).is_some_and(|driver| driver.backend.is_outside())
+    }
+
+    /// Whether this port may receive packets besides those of the scenario's sources.
+    pub fn receives_from_outside(&self, place: u16) -> bool {
+        let driver = self.driver_of(&self.ports[usize::from(place)]);
+        driver.is_none_or(|driver| driver.backend != Backend::Sources)
     }
 
     /// The links from one port to another when no address rule applies; `Some(&[])` if packets cross

@@ -75,4 +75,17 @@ impl Source {
             _ => None,
         }
     }
+
+    /// Its packets a second, if it has a rate, while it is on and at its highest; rounded up.
+    pub fn packets_per_second(&self) -> Option<u64> {
+        let at = |rate: Rate, size: u32| rate.0.div_ceil(u64::from(size.max(1)) * 8);
+        if let Value::Time(interval) = self.values.at(0) {
+            return Some(1_000_000_000_u64.div_ceil(interval.0.max(1)));
+        }
+        match (self.model(), self.rate()) {
+            (Model::Mmpp { rates, size, .. }, _) => rates.iter().max().map(|&rate| at(rate, size)),
+            (_, Some(rate)) if rate != Rate::UNLIMITED => Some(at(rate, self.size())),
+            _ => None,
+        }
+    }
 }

@@ -2,12 +2,14 @@
 //! between workers the better, and over links of long delay if they do.
 
 use super::cut::Graph;
-use super::steps::{SHORT, Turns, groups};
+use super::steps::{SHORT, Turns, crossing, groups};
 use longwire_scenario::{Plan, Route};
 use longwire_units::{DisjointSets, Nanos};
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
-/// Least delays between workers to be tried, the longest first. Simulated runs advance in windows of that
-/// delay, and none is longer than the first.
+/// Least delays between workers to be tried, the longest first. Simulated runs advance in windows of at least
+/// that delay.
 const LEADS: [Nanos; 7] = [
     Nanos::from_millis(10),
     Nanos::from_millis(5),
@@ -20,12 +22,69 @@ const LEADS: [Nanos; 7] = [
 
 /// What a packet costs, measured with frames of 1000 bytes: to be received by a port and decided about, on a
 /// link, and to be sent by a port.
-const RECEIVE: u64 = 4;
+const RECEIVE: u64 = 5;
 const PASS: u64 = 2;
-const SEND: u64 = 3;
+const SEND: u64 = 5;
+/// What it costs to hand a packet over, and workers to meet, in nanoseconds of processor time.
+const CROSS: u64 = 400;
+const MEET: u64 = 5000;
+/// Assumed packets a second of a port, or of a source without a rate, if nothing is known.
+const ASSUMED: u64 = 10_000;
 
-/// Links and segments with their work, and how many packets pass from one to the next, if each of the plan's
-/// routes is used alike. Segments are numbered after the links.
+/// Packets a second on the routes of a plan: what its sources send; other ports send as much as one with
+/// sources does, in the mean, and use each of their routes alike.
+struct Offered {
+    /// Of sources, by input and output port.
+    by_ports: HashMap<(u16, u16), u64>,
+    /// Of sources whose packets a rule selects by their addresses.
+    by_addresses: HashMap<(IpAddr, IpAddr), u64>,
+    /// By port: what it sends on a route of no source.
+    unknown: Vec<u64>,
+    /// What a rule selects by addresses of no source.
+    unknown_by_addresses: u64,
+}
+
+impl Offered {
+    fn of(plan: &Plan) -> Self {
+        let rules = plan.address_rules.iter();
+        let selected: HashSet<_> = rules.map(|rule| (rule.source, rule.destination)).collect();
+        let (mut by_ports, mut by_addresses) = (HashMap::new(), HashMap::new());
+        let (mut total, mut with_sources) = (0, HashSet::new());
+        for source in &plan.sources {
+            let packets = source.packets_per_second().unwrap_or(ASSUMED);
+            let addresses = (source.source, source.destination);
+            *if selected.contains(&addresses) {
+                by_addresses.entry(addresses).or_default()
+            } else {
+                by_ports.entry((source.in_port, source.out_port)).or_default()
+            } += packets;
+            total += packets;
+            with_sources.insert(source.in_port);
+        }
+        let usual = total.checked_div(with_sources.len() as u64).unwrap_or(ASSUMED);
+        let mut routes = vec![0; plan.ports.len()];
+        let existing = plan.pair_rules.iter().filter(|rule| rule.route.exists());
+        existing.for_each(|rule| routes[usize::from(rule.in_port)] += 1);
+        let unknown = (0u16..).zip(routes).map(|(place, routes): (u16, u64)| {
+            let is_known = with_sources.contains(&place) || !plan.receives_from_outside(place);
+            if is_known { 0 } else { (usual / routes.max(1)).max(1) }
+        });
+        let unknown_by_addresses = (usual / (selected.len() as u64).max(1)).max(1);
+        Self { by_ports, by_addresses, unknown: unknown.collect(), unknown_by_addresses }
+    }
+
+    fn of_ports(&self, in_port: u16, out_port: u16) -> u64 {
+        let known = self.by_ports.get(&(in_port, out_port)).copied();
+        known.unwrap_or(self.unknown[usize::from(in_port)])
+    }
+
+    fn of_addresses(&self, addresses: (IpAddr, IpAddr)) -> u64 {
+        self.by_addresses.get(&addresses).copied().unwrap_or(self.unknown_by_addresses)
+    }
+}
+
+/// Links and segments with their work, and how many packets pass from one to the next. Segments are numbered
+/// after the links.
 struct Traffic {
     work: Vec<u64>,
     steps: Vec<(u32, u32, u64)>,
@@ -33,17 +92,18 @@ struct Traffic {
 
 impl Traffic {
     fn of(plan: &Plan) -> Self {
-        let links = plan.links.len() as u32;
+        let (links, offered) = (plan.links.len() as u32, Offered::of(plan));
         // Those without traffic are shared out too.
         let mut traffic = Self { work: vec![1; plan.links.len() + plan.segments.len()], steps: Vec::new() };
         let node = |place: u16| links + plan.ports[usize::from(place)].segment;
         for rule in &plan.pair_rules {
             let far = plan.ports[usize::from(rule.out_port)].attachment.far();
             let ends = (Some(node(rule.in_port)), Some(node(far.unwrap_or(rule.out_port))));
-            traffic.count(plan, &rule.route, ends);
+            traffic.count(plan, (&rule.route, offered.of_ports(rule.in_port, rule.out_port)), ends);
         }
         for rule in &plan.address_rules {
-            traffic.count(plan, &rule.route, (None, None));
+            let packets = offered.of_addresses((rule.source, rule.destination));
+            traffic.count(plan, (&rule.route, packets), (None, None));
         }
         traffic.steps.sort_unstable();
         traffic.steps.dedup_by(|next, first| {
@@ -54,32 +114,54 @@ impl Traffic {
         traffic
     }
 
-    /// Counts a route between two segments, if they are known.
-    fn count(&mut self, plan: &Plan, route: &Route, (from, to): (Option<u32>, Option<u32>)) {
-        if !route.exists() {
+    /// Counts the packets of a route between two segments, if they are known.
+    fn count(
+        &mut self,
+        plan: &Plan,
+        (route, packets): (&Route, u64),
+        (from, to): (Option<u32>, Option<u32>),
+    ) {
+        if packets == 0 || !route.exists() {
             return;
         }
         let links = plan.routes.links(route);
         let places = || from.into_iter().chain(links.iter().copied()).chain(to);
-        links.iter().for_each(|&link| self.work[link as usize] += PASS);
-        from.into_iter().for_each(|node| self.work[node as usize] += RECEIVE);
-        to.into_iter().for_each(|node| self.work[node as usize] += SEND);
-        self.steps.extend(places().zip(places().skip(1)).map(|(one, next)| (one, next, 1)));
+        links.iter().for_each(|&link| self.work[link as usize] += PASS * packets);
+        from.into_iter().for_each(|node| self.work[node as usize] += RECEIVE * packets);
+        to.into_iter().for_each(|node| self.work[node as usize] += SEND * packets);
+        self.steps.extend(places().zip(places().skip(1)).map(|(one, next)| (one, next, packets)));
+    }
+
+    /// What it costs to cross between these workers, in nanoseconds of processor time a second: packets, and
+    /// meetings after windows of simulated time, of which none is held without packets.
+    fn cost(&self, workers: &[u32], lead: Nanos) -> u64 {
+        let crosses = |step: &&(u32, u32, u64)| workers[step.0 as usize] != workers[step.1 as usize];
+        let crossing: u64 = self.steps.iter().filter(crosses).map(|step| step.2).sum();
+        let passing: u64 = self.steps.iter().map(|step| step.2).sum();
+        let windows = (1_000_000_000 / lead.0.max(1)).min(passing);
+        crossing * CROSS + windows * MEET
     }
 }
 
 /// The workers of links, and of segments after them: about the same work for each, and few packets between
-/// them. Links of short delay stay with the next ones as long as that leaves enough to choose from.
+/// them, over links of long delay. Links of short delay stay with the next ones if that leaves enough to
+/// choose from and costs less than shorter windows.
 pub(super) fn spread(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
     let traffic = Traffic::of(plan);
     let share = traffic.work.iter().sum::<u64>() / u64::from(plan.engine.workers);
     let joined = |lead: Nanos| Clusters::of(groups(plan, steps, turns, lead), &traffic, plan.links.len());
-    let small = |clusters: &Clusters| clusters.most <= share / 2;
-    let longer = LEADS.iter().map(|&lead| joined(lead)).filter(small);
     let cut = |clusters: Clusters| clusters.cut(&traffic, plan.engine.workers);
-    let mut even = longer.map(cut).filter(|(heaviest, _)| *heaviest <= share + share / 16);
-    let (_, workers) = even.next().unwrap_or_else(|| cut(joined(SHORT)));
-    workers
+    let mut clusters: Vec<_> = LEADS.iter().map(|&lead| joined(lead)).collect();
+    clusters.retain(|clusters| clusters.most <= share / 2);
+    clusters.dedup_by(|next, first| next.numbers == first.numbers);
+    let even = clusters.into_iter().map(cut).filter(|(heaviest, _)| *heaviest <= share + share / 16);
+    let cost = |workers: &Vec<u32>| {
+        let (links, segments) = workers.split_at(plan.links.len());
+        let (_, lead) = crossing(plan, (steps, turns), links, segments);
+        traffic.cost(workers, lead)
+    };
+    let cheapest = even.map(|(_, workers)| workers).min_by_key(cost);
+    cheapest.unwrap_or_else(|| cut(joined(SHORT)).1)
 }
 
 /// Links and segments that share a worker.
@@ -123,7 +205,7 @@ impl Clusters {
 
 #[cfg(test)]
 mod tests {
-    use super::super::steps::{crossing, steps};
+    use super::super::steps::steps;
     use super::*;
     use std::fmt::Write;
 
@@ -166,10 +248,46 @@ mod tests {
         let plan = ring(3, 2);
         let traffic = Traffic::of(&plan);
         // The cable of 20 ms is not used, and each direction of the others by two routes. Two of six routes
-        // pass two links.
+        // pass two links. Each port has two.
+        let each = ASSUMED / 2;
         assert_eq!(traffic.work[..2], [1; 2]);
-        assert_eq!(traffic.work[2..6], [1 + 2 * PASS; 4]);
-        assert_eq!(traffic.work[6..], [1 + 6 * (RECEIVE + SEND)]);
-        assert_eq!(traffic.steps.iter().map(|step| step.2).sum::<u64>(), 4 * 2 + 2 * 3);
+        assert_eq!(traffic.work[2..6], [1 + 2 * PASS * each; 4]);
+        assert_eq!(traffic.work[6..], [1 + 6 * (RECEIVE + SEND) * each]);
+        assert_eq!(traffic.steps.iter().map(|step| step.2).sum::<u64>(), (4 * 2 + 2 * 3) * each);
+    }
+
+    /// Over one link pass 1000 and 200 packets a second, over the other none, and nothing comes from the
+    /// port of no source.
+    #[test]
+    fn sources_say_what_they_send() {
+        let mut text = String::from("routing = \"shortest-delay\"\n[[bridge]]\nname = \"x\"\n");
+        for (at, name) in ["a", "b"].into_iter().enumerate() {
+            let _ = write!(
+                text,
+                "[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"10.0.0.{at}\"\n\
+                 bridge = \"x\"\n",
+            );
+        }
+        text += "[[link]]\nbetween = [\"a\", \"b\"]\n";
+        for (name, interval) in [("s", "1 ms"), ("t", "5 ms")] {
+            let _ = write!(
+                text,
+                "[[source]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\nsize = \"100 B\"\n\
+                 interval = \"{interval}\"\n"
+            );
+        }
+        let traffic = Traffic::of(&longwire_scenario::plan_of(&text));
+        assert_eq!(traffic.work, [1 + 1200 * PASS, 1, 1 + 1200 * (RECEIVE + SEND)]);
+        assert!(traffic.steps.iter().all(|step| step.2 == 1200), "{:?}", traffic.steps);
+    }
+
+    /// 100 packets a second between two workers: they meet for each, or after longer windows for several.
+    #[test]
+    fn packets_and_meetings_have_their_price() {
+        let traffic = Traffic { work: vec![1; 3], steps: vec![(0, 1, 100), (1, 2, 50)] };
+        let cost = |workers: [u32; 3], millis| traffic.cost(&workers, Nanos::from_millis(millis));
+        assert_eq!(cost([0, 1, 1], 100), 100 * CROSS + 10 * MEET);
+        assert_eq!(cost([0, 0, 1], 1), 50 * CROSS + 150 * MEET);
+        assert_eq!(cost([0, 0, 0], 1000), MEET);
     }
 }

@@ -1,11 +1,7 @@
 //! Paths of packets from port to port: by rules, through routers, from traffic sources, and straight across a
 //! bridge.
 
-use longwire_block::Value;
-use longwire_drivers::Backend;
-use longwire_random::process::Model;
 use longwire_scenario::{End, Plan, Route, Source};
-use longwire_units::Rate;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -68,7 +64,7 @@ impl<'p> Paths<'p> {
         for rule in plan.address_rules.iter().filter(|rule| rule.route.exists()) {
             let links = plan.routes.links(&rule.route);
             let ends = self.ends_by_address(links, (rule.source, rule.destination));
-            if ends.0.is_none_or(|from| sends_by_itself(plan, from)) && !links.is_empty() {
+            if ends.0.is_none_or(|from| plan.receives_from_outside(from)) && !links.is_empty() {
                 show(&Path::of_rule(ends, links));
             }
         }
@@ -77,7 +73,7 @@ impl<'p> Paths<'p> {
             let ends = (rule.in_port, rule.out_port);
             if is_outer(plan, ends.0)
                 && is_outer(plan, ends.1)
-                && sends_by_itself(plan, ends.0)
+                && plan.receives_from_outside(ends.0)
                 && !links.is_empty()
             {
                 show(&Path::of_rule((Some(ends.0), Some(ends.1)), links));
@@ -120,7 +116,7 @@ impl<'p> Paths<'p> {
     fn join_sources(&mut self, graph: &Graph<'_>) {
         let plan = self.plan;
         // In real time, packets from all other ports are sent by programs there.
-        let run = |source: &&Source| !sends_by_itself(plan, source.in_port);
+        let run = |source: &&Source| !plan.receives_from_outside(source.in_port);
         if !plan.sources.iter().any(|source| run(&source)) {
             return;
         }
@@ -128,7 +124,7 @@ impl<'p> Paths<'p> {
         let by_address: HashMap<(IpAddr, IpAddr), Route> = rules.collect();
         let mut from_port: HashMap<u16, Vec<OwnedPath>> = HashMap::new();
         for source in plan.sources.iter().filter(run) {
-            let (offered, bytes) = (packets_of(source), Some(u64::from(source.size())));
+            let (offered, bytes) = (source.packets_per_second(), Some(u64::from(source.size())));
             let own = by_address.get(&(source.source, source.destination)).filter(|route| route.exists());
             if let Some(route) = own {
                 let (from, to) = (source.in_port, source.out_port);
@@ -147,7 +143,7 @@ impl<'p> Paths<'p> {
     fn join_routers(&mut self, graph: &Graph<'_>) {
         let plan = self.plan;
         let outer = || (0..plan.ports.len() as u16).filter(|&place| is_outer(plan, place));
-        let starts: Vec<u16> = outer().filter(|&place| sends_by_itself(plan, place)).collect();
+        let starts: Vec<u16> = outer().filter(|&place| plan.receives_from_outside(place)).collect();
         self.some_left_out = starts.len() > MOST_STARTS;
         for start in starts.into_iter().take(MOST_STARTS) {
             let room = MOST_PATHS.saturating_sub(self.owned.len());
@@ -169,7 +165,8 @@ impl<'p> Paths<'p> {
             for (at, &from) in ports.iter().enumerate() {
                 let to = ports[(at + 1) % ports.len()];
                 let straight = self.plan.pair_route(from, to).is_some_and(<[u32]>::is_empty);
-                if met[usize::from(from)] || to == from || !straight || !sends_by_itself(self.plan, from) {
+                if met[usize::from(from)] || to == from || !straight || !self.plan.receives_from_outside(from)
+                {
                     continue;
                 }
                 let segments = [self.plan.ports[usize::from(from)].segment].into();
@@ -195,24 +192,6 @@ impl<'a> Path<'a> {
 /// Whether packets enter or leave the engine at this port.
 fn is_outer(plan: &Plan, place: u16) -> bool {
     plan.ports[usize::from(place)].attachment.is_outer()
-}
-
-/// Whether this port receives packets besides those of the scenario's sources.
-fn sends_by_itself(plan: &Plan, place: u16) -> bool {
-    plan.driver_of(&plan.ports[usize::from(place)]).is_none_or(|driver| driver.backend != Backend::Sources)
-}
-
-/// Packet rate of a source, while it is on for an on-off source; none if it has no rate.
-fn packets_of(source: &Source) -> Option<u64> {
-    let at = |rate: Rate, size: u32| rate.0.div_ceil(u64::from(size.max(1)) * 8);
-    if let Value::Time(interval) = source.values.at(0) {
-        return Some(1_000_000_000_u64.div_ceil(interval.0.max(1)));
-    }
-    match (source.model(), source.rate()) {
-        (Model::Mmpp { rates, size, .. }, _) => rates.iter().max().map(|&rate| at(rate, size)),
-        (_, Some(rate)) if rate != Rate::UNLIMITED => Some(at(rate, source.size())),
-        _ => None,
-    }
 }
 
 /// The ports of each segment: those between nodes with their far ports, and outer ones.

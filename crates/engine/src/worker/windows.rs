@@ -204,7 +204,12 @@ impl Worker {
 
     /// Lets the first staged packet enter.
     pub(crate) fn enter_staged(&mut self) {
-        if let Some(first) = self.windows.as_mut().and_then(|windows| windows.staged.pop()) {
+        let Some(windows) = &mut self.windows else { return };
+        let first = windows.staged.pop();
+        if let Some(soon) = windows.staged.soon() {
+            self.pool.prefetch(soon);
+        }
+        if let Some(first) = first {
             self.follow(Some((first.place, first.seq)));
             self.enter(first.handle());
             self.follow(None);
@@ -238,7 +243,12 @@ impl Worker {
         if let Some(windows) = &mut self.windows {
             windows.outgoing.begin(end);
         }
-        while let Some(packet) = self.windows.as_mut().and_then(|windows| windows.outgoing.pop()) {
+        while let Some(windows) = &mut self.windows
+            && let Some(packet) = windows.outgoing.pop()
+        {
+            if let Some(soon) = windows.outgoing.soon() {
+                self.pool.prefetch(soon);
+            }
             let out_port = self.pool.meta(packet.handle()).out_port;
             let home = self.map.port_locations[usize::from(out_port)];
             self.put_out(home.slot as usize, packet.handle());
