@@ -26,12 +26,12 @@ struct FlowSettings {
     lasts: Limit,
     /// Whether it sends: while it is down, its own time stops.
     #[setting(default = "up")]
-    state: State,
+    state: FlowState,
 }
 
 /// Whether a source sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
-enum State {
+enum FlowState {
     Up,
     Down,
 }
@@ -75,7 +75,7 @@ impl Course {
                 Limit::Waiting(time) => time,
                 _ => Nanos::NEVER,
             },
-            up: settings.state == State::Up,
+            up: settings.state == FlowState::Up,
         }
     }
 

@@ -37,7 +37,7 @@ pub enum ProgramRequest {
     /// A program's state, and its fields if a type is named.
     Get(u32, TypeQuery),
     /// Writes a program's state.
-    Set(u32, State),
+    Set(u32, NewState),
     /// Takes records out of a program's rings, the oldest first.
     Events(u32, Rings),
     /// A program's maps.
@@ -106,7 +106,7 @@ pub struct TypeQuery {
 /// A program's new state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct NewState {
     /// All of its bytes; with a type, as many digits as it has, or its fields as JSON.
     #[schema(example = "00ff")]
     pub data: String,

@@ -6,7 +6,7 @@
 )]
 
 use crate::forwarder::{
-    Entries, Keys, Leases, MapChange, NewForwarder, ProgramRequest, Rings, State as NewState, TypeQuery,
+    Entries, Keys, Leases, MapChange, NewForwarder, NewState, ProgramRequest, Rings, TypeQuery,
 };
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};

@@ -39,7 +39,7 @@ mod web;
 pub use agent::{Agent, AgentError, AgentState, Condition, PartRequest, PartState};
 pub use answers::{Answers, Edition};
 pub use client::{Client, ClientError, list};
-pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
+pub use forwarder::{Entries, MapChange, NewForwarder, NewState, ProgramRequest, Rings, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{

@@ -7,7 +7,8 @@ mod support;
 use longwire_block::{DropReason, Port, Stamp};
 use longwire_engine::{Report, Tolerance};
 use longwire_packet::MAX_FRAME;
-use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort, State};
+use longwire_port::driver::InterfaceState;
+use longwire_port::driver::memory::{Facts, FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -133,7 +134,7 @@ fn a_port_that_is_down_drops() {
     let (ports, mut ends) = ports(Stamp::Source, 8 << 20);
     let mut frame = vec![0xff; 60];
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
-    ends[1].set_state(State::Down);
+    ends[1].set_state(InterfaceState::Down);
     assert!(ends[0].push_at(Nanos(1), &frame));
     let report = BED.setup(ports).simulate(Nanos(u64::MAX - 1));
     let sent: u64 = report.ports.iter().map(|port| port.stats.out_frames).sum();

@@ -4,7 +4,7 @@
 use crate::{ResidentArgs, RouterArgs};
 use anyhow::{Context, bail};
 use longwire_control::{
-    Client, ClientError, Entries, MapChange, NewForwarder, ProgramRequest, RoutePage, RowFilter, State,
+    Client, ClientError, Entries, MapChange, NewForwarder, NewState, ProgramRequest, RoutePage, RowFilter,
     TypeQuery, directory,
 };
 use longwire_report::output;
@@ -159,7 +159,7 @@ impl RouterSession {
 
     /// Writes a program's state.
     pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
-        self.ask(&ProgramRequest::Set(fid, State { data: digits(data), kind: None })).map(drop)
+        self.ask(&ProgramRequest::Set(fid, NewState { data: digits(data), kind: None })).map(drop)
     }
 
     /// The entries of a program's map.

@@ -7,7 +7,7 @@
 //! 2. The verifier walks through the code forward, and then knows the value range of every register and the
 //!    [`Region`] of every access; then backward, for the worst-case cost. Calls are checked by
 //!    [`Helper::signature`].
-//! 3. [`Maps`] are created, and a [`State`] for each installation. Nothing is allocated after this.
+//! 3. [`Maps`] are created, and a [`ProgramState`] for each installation. Nothing is allocated after this.
 //! 4. Each packet has a [`Machine`]: the packet, the stack, the state, the maps, the time. [`interpret`] runs
 //!    the code on it instruction by instruction, checking everything. The compiled program does the same
 //!    without checks that the verifier has made, and calls helpers through [`Machine::call`].
@@ -71,7 +71,7 @@ pub use packet::{MIN_PACKET, Packet};
 pub use program::{Exit, Function, Line, Program};
 pub use shipped::ShippedForwarder;
 pub use stack::Stack;
-pub use state::State;
+pub use state::ProgramState;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
 pub use verify::{
     Access, Call, Callback, Counts, Fact, Item, Prices, Rejected, Rejection, VerifiedProgram, WorstPath,

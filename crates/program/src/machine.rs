@@ -7,7 +7,7 @@ use crate::map::{MAX_RECORD, Map, Maps};
 use crate::memory::{Fault, Region};
 use crate::packet::Packet;
 use crate::stack::Stack;
-use crate::state::State;
+use crate::state::ProgramState;
 use crate::words::Words;
 use crate::{Atomic, Helper, Size, Width};
 use std::ops::Range;
@@ -70,7 +70,7 @@ pub struct Machine<'a> {
     /// The stack.
     pub stack: &'a mut Stack,
     /// The flow's state.
-    pub state: &'a State,
+    pub state: &'a ProgramState,
     /// The object's maps.
     pub maps: &'a Maps,
     /// External inputs.

@@ -4,19 +4,19 @@ use crate::words::Words;
 
 /// A block of shared memory, initially zero.
 ///
-/// Programs access it word by word. [`State::get`] and [`State::set`] are atomic if called between two
+/// Programs access it word by word. [`ProgramState::get`] and [`ProgramState::set`] are atomic if called between two
 /// batches of the worker that runs the programs.
 #[derive(Debug)]
-pub struct State {
+pub struct ProgramState {
     words: Words,
     size: u32,
 }
 
-impl State {
+impl ProgramState {
     /// Most bytes of a state.
     pub const MAX: u32 = 4096;
 
-    /// A state of this many bytes, at most [`State::MAX`]; larger sizes are reduced.
+    /// A state of this many bytes, at most [`ProgramState::MAX`]; larger sizes are reduced.
     pub fn new(size: u32) -> Self {
         let size = size.min(Self::MAX);
         Self { words: Words::new(size as usize), size }

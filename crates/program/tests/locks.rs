@@ -4,7 +4,7 @@ mod harness;
 
 use harness::Bench;
 use longwire_program::{
-    Argument, Fault, Helper, Item, MapKind, MapSpec, Maps, Object, Program, Rejection, Stack, State,
+    Argument, Fault, Helper, Item, MapKind, MapSpec, Maps, Object, Program, ProgramState, Rejection, Stack,
     VerifiedProgram, assemble, verify,
 };
 
@@ -164,7 +164,7 @@ fn threads_have_a_lock_one_after_the_other() {
         for worker in 0..3 {
             let (maps, code) = (&maps, &verified.program().code);
             scope.spawn(move || {
-                let (mut stack, state) = (Stack::trusting(), State::new(0));
+                let (mut stack, state) = (Stack::trusting(), ProgramState::new(0));
                 for _ in 0..PACKETS {
                     let mut frame = [7; 64];
                     let mut environment = Nothing;

@@ -4,8 +4,8 @@ mod harness;
 
 use harness::Bench;
 use longwire_program::{
-    Budget, BudgetItem, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program, Resource,
-    State, VerifiedProgram, admit, assemble, verify,
+    Budget, BudgetItem, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program, ProgramState,
+    Resource, VerifiedProgram, admit, assemble, verify,
 };
 
 fn verified(text: &str) -> VerifiedProgram {
@@ -177,7 +177,7 @@ fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
     let stop = |budget| {
         let mut bench = Bench::new(packet, Maps::new(&verified.program().maps, 1, 0).unwrap());
-        (bench.state, bench.budget) = (State::new(verified.state_size()), budget);
+        (bench.state, bench.budget) = (ProgramState::new(verified.state_size()), budget);
         match bench.run(code) {
             Err(stopped) if stopped.fault == Fault::Budget => code.at_slot(stopped.slot),
             Err(stopped) => panic!("{stopped}"),

@@ -196,10 +196,10 @@ struct Host {
 
 struct Peer {
     socket: Arc<UnixStream>,
-    state: State,
+    state: ClientState,
 }
 
-enum State {
+enum ClientState {
     /// Identifying itself: the bytes so far, and the time limit.
     Greeting(Vec<u8>, Instant),
     Attached {
@@ -228,7 +228,7 @@ impl Host {
                 self.listen_to(index);
             }
             (0..self.peers.len()).for_each(|index| self.look_after(index));
-            self.peers.retain(|peer| !matches!(peer.state, State::Over));
+            self.peers.retain(|peer| !matches!(peer.state, ClientState::Over));
             self.left.retain(|memory| Arc::strong_count(memory) > 1);
             if ready[1] {
                 self.accept();
@@ -238,11 +238,12 @@ impl Host {
 
     fn accept(&mut self) {
         while let Ok((socket, _)) = self.listener.accept() {
-            let greeters = self.peers.iter().filter(|peer| matches!(peer.state, State::Greeting(..))).count();
+            let greeters =
+                self.peers.iter().filter(|peer| matches!(peer.state, ClientState::Greeting(..))).count();
             if greeters >= GREETERS || socket.set_nonblocking(true).is_err() {
                 continue;
             }
-            let state = State::Greeting(Vec::new(), Instant::now() + GREETING);
+            let state = ClientState::Greeting(Vec::new(), Instant::now() + GREETING);
             self.peers.push(Peer { socket: Arc::new(socket), state });
         }
     }
@@ -258,32 +259,32 @@ impl Host {
             Err(_) => return self.end(index, CutReason::Left),
         };
         match &mut peer.state {
-            State::Greeting(said, _) => {
+            ClientState::Greeting(said, _) => {
                 said.extend_from_slice(&bytes[..count]);
                 if let Some(hello) = said.first_chunk().copied() {
                     self.greet(index, &hello);
                 }
             }
-            State::Attached { reads, .. } => {
+            ClientState::Attached { reads, .. } => {
                 if !reads.take(now) {
                     self.end(index, CutReason::Flood);
                 }
             }
-            State::Over => {}
+            ClientState::Over => {}
         }
     }
 
     /// Checks what is not reported through the socket.
     fn look_after(&mut self, index: usize) {
         match &self.peers[index].state {
-            State::Greeting(_, until) if Instant::now() > *until => self.end(index, CutReason::Left),
-            State::Attached { status, .. } => {
+            ClientState::Greeting(_, until) if Instant::now() > *until => self.end(index, CutReason::Left),
+            ClientState::Attached { status, .. } => {
                 let why = status.cut().or_else(|| self.overrun(index).then_some(CutReason::Overrun));
                 if let Some(why) = why {
                     self.end(index, why);
                 }
             }
-            State::Greeting(..) | State::Over => {}
+            ClientState::Greeting(..) | ClientState::Over => {}
         }
     }
 
@@ -291,11 +292,11 @@ impl Host {
     fn overrun(&mut self, index: usize) -> bool {
         let now = self.begin.elapsed();
         let shares = self.peers.iter().map(|peer| match peer.state {
-            State::Attached { share, .. } => share,
+            ClientState::Attached { share, .. } => share,
             _ => 0,
         });
         let shares = shares.fold(0, u32::saturating_add);
-        let State::Attached { attachment, status, share, account: Some((process, account)), .. } =
+        let ClientState::Attached { attachment, status, share, account: Some((process, account)), .. } =
             &mut self.peers[index].state
         else {
             return false;
@@ -327,7 +328,7 @@ impl Host {
         }
     }
 
-    fn admit(&mut self, socket: &Arc<UnixStream>, hello: &[u8; 64]) -> Result<State, String> {
+    fn admit(&mut self, socket: &Arc<UnixStream>, hello: &[u8; 64]) -> Result<ClientState, String> {
         let hello = Hello::read(hello)?;
         let admissions = Arc::clone(&self.admissions);
         let mut admissions = lock(&admissions);
@@ -343,8 +344,7 @@ impl Host {
                 names.join(", ")
             ));
         };
-        let is_attached =
-            |peer: &Peer| matches!(peer.state, State::Attached { attachment, .. } if attachment == number);
+        let is_attached = |peer: &Peer| matches!(peer.state, ClientState::Attached { attachment, .. } if attachment == number);
         if self.peers.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
@@ -385,7 +385,7 @@ impl Host {
         socket: &Arc<UnixStream>,
         (attachment, limits): (usize, Limits),
         (promised, share): (u64, u32),
-    ) -> io::Result<State> {
+    ) -> io::Result<ClientState> {
         let packets = limits.packets.clamp(16, 1 << 16);
         // A packet takes two lines, as does a verdict with a changed head; bodies and new packets need room
         // for the longest frame.
@@ -408,7 +408,7 @@ impl Host {
             let used = shared::processor_time(process)?;
             Some((process, Account::new(0, 1, used, now)))
         });
-        Ok(State::Attached {
+        Ok(ClientState::Attached {
             attachment,
             memory,
             status,
@@ -422,8 +422,8 @@ impl Host {
         let peer = &mut self.peers[index];
         // It may already be closed.
         let _ = peer.socket.shutdown(Shutdown::Both);
-        if let State::Attached { attachment, memory, status, .. } =
-            std::mem::replace(&mut peer.state, State::Over)
+        if let ClientState::Attached { attachment, memory, status, .. } =
+            std::mem::replace(&mut peer.state, ClientState::Over)
         {
             status.leave(why);
             let mut admissions = lock(&self.admissions);

@@ -122,7 +122,7 @@ struct PendingRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NeighbourState {
     Free,
     Incomplete,
     Reachable,
@@ -141,7 +141,7 @@ struct Slot {
     port: u16,
     waiting: u16,
     mac: [u8; 6],
-    state: State,
+    state: NeighbourState,
     tries: u8,
     /// It was learned from unsolicited messages only.
     unasked: bool,
@@ -157,7 +157,7 @@ const FREE: Slot = Slot {
     port: 0,
     waiting: 0,
     mac: [0; 6],
-    state: State::Free,
+    state: NeighbourState::Free,
     tries: 0,
     unasked: false,
     is_gateway: false,
@@ -215,10 +215,10 @@ impl Neighbours {
         let Some(at) = self.place(port, address) else { return (Resolution::Unknown, Nanos::NEVER) };
         let slot = &self.slots[at];
         let until = match slot.state {
-            State::Permanent | State::Probe => Nanos::NEVER,
-            State::Reachable => slot.confirmed + self.limits.reachable,
-            State::Stale => now,
-            State::Free | State::Incomplete => return (Resolution::Unknown, Nanos::NEVER),
+            NeighbourState::Permanent | NeighbourState::Probe => Nanos::NEVER,
+            NeighbourState::Reachable => slot.confirmed + self.limits.reachable,
+            NeighbourState::Stale => now,
+            NeighbourState::Free | NeighbourState::Incomplete => return (Resolution::Unknown, Nanos::NEVER),
         };
         if now < until {
             (Resolution::Known(slot.mac), until)
@@ -254,7 +254,7 @@ impl Neighbours {
                 let slot = Slot {
                     address,
                     port,
-                    state: State::Incomplete,
+                    state: NeighbourState::Incomplete,
                     tries: 1,
                     confirmed: now,
                     is_gateway,
@@ -287,7 +287,7 @@ impl Neighbours {
             return false;
         };
         let slot = self.slots.change(at);
-        (slot.state, slot.tries) = (State::Probe, 1);
+        (slot.state, slot.tries) = (NeighbourState::Probe, 1);
         self.ask_at(port, address, now + self.limits.retransmit);
         true
     }
@@ -295,7 +295,9 @@ impl Neighbours {
     /// Whether there is a pending request for the neighbour.
     pub fn is_asked(&self, port: u16, address: u128) -> bool {
         let at = self.place(port, address);
-        at.is_some_and(|at| matches!(self.slots[at].state, State::Incomplete | State::Probe))
+        at.is_some_and(|at| {
+            matches!(self.slots[at].state, NeighbourState::Incomplete | NeighbourState::Probe)
+        })
     }
 
     /// Stores the MAC address of a neighbour. Returns the packets that waited for it.
@@ -309,27 +311,34 @@ impl Neighbours {
     ) -> Waiting {
         let Some(at) = self.place(port, address) else {
             if flags.creates && self.unasked < self.limits.neighbours / 4 {
-                let slot =
-                    Slot { address, port, mac, state: State::Stale, confirmed: now, unasked: true, ..FREE };
+                let slot = Slot {
+                    address,
+                    port,
+                    mac,
+                    state: NeighbourState::Stale,
+                    confirmed: now,
+                    unasked: true,
+                    ..FREE
+                };
                 self.unasked += usize::from(self.insert(slot, now).is_some());
             }
             return Waiting::NONE;
         };
         let slot = self.slots.change(at);
         match slot.state {
-            State::Permanent => return Waiting::NONE,
-            State::Incomplete => {}
+            NeighbourState::Permanent => return Waiting::NONE,
+            NeighbourState::Incomplete => {}
             _ if slot.mac == mac && !flags.solicited => return Waiting::NONE,
             _ if slot.mac == mac || flags.overrides => {}
-            State::Reachable => {
+            NeighbourState::Reachable => {
                 // RFC 4861, 7.2.5: a different address without override makes the known one stale.
-                slot.state = State::Stale;
+                slot.state = NeighbourState::Stale;
                 return Waiting::NONE;
             }
             _ => return Waiting::NONE,
         }
-        let was_asked = matches!(slot.state, State::Incomplete | State::Probe);
-        slot.state = if flags.solicited { State::Reachable } else { State::Stale };
+        let was_asked = matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe);
+        slot.state = if flags.solicited { NeighbourState::Reachable } else { NeighbourState::Stale };
         (slot.mac, slot.confirmed) = (mac, now);
         if flags.solicited && slot.unasked {
             slot.unasked = false;
@@ -346,14 +355,15 @@ impl Neighbours {
     pub fn set(&mut self, port: u16, address: u128, mac: [u8; 6]) -> bool {
         if let Some(at) = self.place(port, address) {
             let slot = self.slots.change(at);
-            if matches!(slot.state, State::Incomplete | State::Probe) {
+            if matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe) {
                 return false;
             }
             self.unasked -= usize::from(slot.unasked);
-            (slot.mac, slot.state, slot.unasked) = (mac, State::Permanent, false);
+            (slot.mac, slot.state, slot.unasked) = (mac, NeighbourState::Permanent, false);
             return true;
         }
-        self.insert(Slot { address, port, mac, state: State::Permanent, ..FREE }, Nanos::ZERO).is_some()
+        self.insert(Slot { address, port, mac, state: NeighbourState::Permanent, ..FREE }, Nanos::ZERO)
+            .is_some()
     }
 
     /// Time of the next due work.
@@ -376,7 +386,7 @@ impl Neighbours {
             return self.next_due(now);
         };
         let slot = self.slots.change(at);
-        if !matches!(slot.state, State::Incomplete | State::Probe) {
+        if !matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe) {
             let mac = slot.mac;
             let waiting = self.unqueue(at);
             self.asked.remove(first);
@@ -385,7 +395,7 @@ impl Neighbours {
         }
         if slot.tries < self.limits.tries {
             slot.tries += 1;
-            let mac = (slot.state == State::Probe).then_some(slot.mac);
+            let mac = (slot.state == NeighbourState::Probe).then_some(slot.mac);
             let is_gateway = slot.is_gateway;
             self.asked[first].due = due.max(now) + self.limits.retransmit;
             self.note_due();
@@ -438,7 +448,7 @@ impl Neighbours {
     fn place(&self, port: u16, address: u128) -> Option<usize> {
         let home = self.home(port, address);
         for (at, slot) in self.slots[home..home + REACH].iter().enumerate() {
-            if slot.state == State::Free {
+            if slot.state == NeighbourState::Free {
                 return None;
             }
             if slot.address == address && slot.port == port {
@@ -455,7 +465,7 @@ impl Neighbours {
         let mut hole = at;
         for next in at + 1..self.slots.len() {
             let slot = self.slots[next];
-            if slot.state == State::Free {
+            if slot.state == NeighbourState::Free {
                 break;
             }
             if self.home(slot.port, slot.address) <= hole {

@@ -8,7 +8,7 @@ use crate::router_plan::Router;
 use crate::settings::ForwarderSettings;
 use crate::written::{Name, Term};
 use longwire_block::Settings;
-use longwire_program::{Program, State};
+use longwire_program::{Program, ProgramState};
 use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
     SharingConfig,
@@ -176,7 +176,7 @@ impl WrittenForwarder {
                      them, {} at most",
                     counted(size, "byte"),
                     counted(used, "byte"),
-                    State::MAX
+                    ProgramState::MAX
                 );
                 fault("data", why)
             }

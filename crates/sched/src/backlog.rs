@@ -5,7 +5,7 @@ use crate::counters::{Counters, Rare, RareCounters};
 use crate::estimate::Memory;
 use crate::idle::Idle;
 use crate::ports::Ports;
-pub(crate) use crate::record::{Flow, Gone, List, Slot, State, Turn};
+pub(crate) use crate::record::{Flow, Gone, List, PacketState, Slot, Turn};
 use crate::room::Room;
 use crate::table::{NONE, Table};
 use crate::{Refusal, Settings, Weight};
@@ -245,7 +245,7 @@ impl Backlog {
             return Err(Refusal::NoRoom);
         };
         let new = &mut self.slots[slot as usize];
-        (new.handle, new.bytes, new.flow, new.state) = (handle, bytes, flow, State::Waiting);
+        (new.handle, new.bytes, new.flow, new.state) = (handle, bytes, flow, PacketState::Waiting);
         (new.arrived, new.next) = (arrived, NONE);
         place.waiting.append(&mut self.slots, slot);
         if place.waiting_packets == 0 {
@@ -289,7 +289,7 @@ impl Backlog {
 
     /// Marks a waiting packet's handle as invalid.
     pub(crate) fn revoke(&mut self, slot: u32) {
-        self.slots[slot as usize].state = State::Revoked;
+        self.slots[slot as usize].state = PacketState::Revoked;
         self.revoked += 1;
     }
 
@@ -303,7 +303,7 @@ impl Backlog {
         loop {
             let head = self.flow(flow).waiting.first()?;
             // The packet itself, which may not be cached, is only read if it may be invalid.
-            if self.revoked == 0 || self.slot(head).state == State::Waiting {
+            if self.revoked == 0 || self.slot(head).state == PacketState::Waiting {
                 return Some(head);
             }
             self.pop(flow);
@@ -326,13 +326,13 @@ impl Backlog {
         }
         self.waiting -= 1;
         let slot = &mut self.slots[head as usize];
-        if slot.state == State::Revoked {
+        if slot.state == PacketState::Revoked {
             self.revoked -= 1;
             self.rare[flow as usize].revoked += 1;
             self.release(head);
             return None;
         }
-        slot.state = State::Working;
+        slot.state = PacketState::Working;
         place.working.push(&mut self.slots, head);
         // It may still be the flow's turn.
         if let Some(next) = place.waiting.first() {
@@ -345,7 +345,7 @@ impl Backlog {
     #[inline]
     pub(crate) fn hold(&mut self, slot: u32) -> u32 {
         let slot = &mut self.slots[slot as usize];
-        slot.state = State::Held;
+        slot.state = PacketState::Held;
         slot.flow
     }
 
@@ -358,13 +358,13 @@ impl Backlog {
             let first = place.working.first()?;
             let slot = &mut self.slots[first as usize];
             match slot.state {
-                State::Held => {
+                PacketState::Held => {
                     place.working.first = slot.next;
-                    slot.state = State::Ready;
+                    slot.state = PacketState::Ready;
                     self.loads[usize::from(place.port)].ready += 1;
                     return Some(first);
                 }
-                State::Gone => {
+                PacketState::Gone => {
                     place.working.first = slot.next;
                     self.room.give_back(&mut self.slots, first);
                 }
@@ -428,7 +428,7 @@ impl Backlog {
     #[inline]
     pub(crate) fn give_up(&mut self, slot: u32, because: Gone) -> u32 {
         let flow = self.slot(slot).flow;
-        self.slots[slot as usize].state = State::Gone;
+        self.slots[slot as usize].state = PacketState::Gone;
         let counters = &mut self.rare[flow as usize];
         *match because {
             Gone::Consumed => &mut counters.consumed,

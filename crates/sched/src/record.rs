@@ -8,7 +8,7 @@ use crate::table::NONE;
 
 /// Where a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PacketState {
     Free,
     /// In its flow's queue before the processors.
     Waiting,
@@ -46,7 +46,7 @@ pub(crate) struct Slot {
     pub cost: u32,
     /// Data of the scheduler.
     pub tag: u32,
-    pub state: State,
+    pub state: PacketState,
     /// Arrival time.
     pub arrived: u64,
 }
@@ -61,7 +61,7 @@ impl Slot {
         processor: 0,
         cost: 0,
         tag: 0,
-        state: State::Free,
+        state: PacketState::Free,
         arrived: 0,
     };
 }

@@ -18,7 +18,7 @@
 //! INFOCOM 1990) leaves no place unused, but needs flows sorted by their packets, and returns packets that
 //! were admitted.
 
-use crate::record::{List, Slot, State};
+use crate::record::{List, PacketState, Slot};
 use crate::table::NONE;
 
 /// Fraction of places that must be free for flows to exceed their share.
@@ -101,7 +101,7 @@ impl Room {
     pub(crate) fn give_back(&mut self, slots: &mut [Slot], slot: u32) {
         let place = &mut slots[slot as usize];
         // The slot used last is still in the processor's cache.
-        (place.state, place.next) = (State::Free, self.free.first);
+        (place.state, place.next) = (PacketState::Free, self.free.first);
         if self.free.first == NONE {
             self.free.last = slot;
         }

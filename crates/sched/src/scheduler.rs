@@ -1,6 +1,6 @@
 //! The scheduler for a router: packets come, processors and ports request the next one.
 
-use crate::backlog::{AdmittedPacket, Backlog, Gone, State};
+use crate::backlog::{AdmittedPacket, Backlog, Gone, PacketState};
 use crate::counters::{Counters, RareCounters};
 use crate::discipline::{SPECS, Spec};
 use crate::lines::Lines;
@@ -318,7 +318,7 @@ impl Scheduler {
     /// discarded without charge, and the flow's next packet is tried. Returns false if there is no such
     /// packet waiting.
     pub fn revoke(&mut self, ticket: Ticket) -> bool {
-        let waiting = self.is_in(ticket, State::Waiting);
+        let waiting = self.is_in(ticket, PacketState::Waiting);
         if waiting {
             self.backlog.revoke(ticket.0);
         }
@@ -461,14 +461,14 @@ impl Scheduler {
     }
 
     #[inline]
-    fn is_in(&self, ticket: Ticket, state: State) -> bool {
+    fn is_in(&self, ticket: Ticket, state: PacketState) -> bool {
         self.backlog.slots.get(ticket.0 as usize).is_some_and(|slot| slot.state == state)
     }
 
     /// The flow of a packet that is with a processor.
     #[inline]
     fn working(&self, ticket: Ticket) -> Option<u32> {
-        self.is_in(ticket, State::Working).then(|| self.backlog.slot(ticket.0).flow)
+        self.is_in(ticket, PacketState::Working).then(|| self.backlog.slot(ticket.0).flow)
     }
 
     /// Cycles in ns; more than the budget are treated as the budget.

@@ -7,11 +7,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 const AHEAD: usize = 64;
 
 struct Shared<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Progress<T>>,
     changed: Condvar,
 }
 
-struct State<T> {
+struct Progress<T> {
     /// The first that no thread has begun.
     next: usize,
     /// The first that was not taken.
@@ -23,11 +23,11 @@ struct State<T> {
 
 impl<T> Shared<T> {
     /// The state is consistent even if a thread panicked while it held the lock.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, Progress<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, state: MutexGuard<'s, State<T>>) -> MutexGuard<'s, State<T>> {
+    fn wait<'s>(&self, state: MutexGuard<'s, Progress<T>>) -> MutexGuard<'s, Progress<T>> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,7 +83,7 @@ pub fn run_in_order<I: Copy + Sync, T: Send, E>(
     mut take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let threads = threads.clamp(1, items.len().max(1));
-    let state = State { next: 0, taken: 0, ready: BTreeMap::new(), over: false };
+    let state = Progress { next: 0, taken: 0, ready: BTreeMap::new(), over: false };
     let shared = Shared { state: Mutex::new(state), changed: Condvar::new() };
     std::thread::scope(|scope| {
         let _ending = Ending(&shared);

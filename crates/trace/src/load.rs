@@ -148,19 +148,19 @@ fn is_inline<Q: Quantity>(text: &str, path: &Path) -> bool {
 /// A file, and the type of the value made from it.
 type CacheKey = (PathBuf, TypeId);
 /// Modification time and length of a file.
-type State = (Option<SystemTime>, u64);
-type Cache = BTreeMap<CacheKey, (State, Weak<dyn Any + Send + Sync>)>;
+type FileVersion = (Option<SystemTime>, u64);
+type Cache = BTreeMap<CacheKey, (FileVersion, Weak<dyn Any + Send + Sync>)>;
 
 /// Traces that were read and are still in use: thousands of links may name the same file.
 static SHELF: Mutex<Cache> = Mutex::new(BTreeMap::new());
 
-fn recall<T: Send + Sync + 'static>(known: &CacheKey, state: State) -> Option<Arc<T>> {
+fn recall<T: Send + Sync + 'static>(known: &CacheKey, state: FileVersion) -> Option<Arc<T>> {
     let shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     let (then, trace) = shelf.get(known)?;
     if *then == state { trace.upgrade()?.downcast().ok() } else { None }
 }
 
-fn remember<T: Send + Sync + 'static>(known: CacheKey, state: State, trace: &Arc<T>) {
+fn remember<T: Send + Sync + 'static>(known: CacheKey, state: FileVersion, trace: &Arc<T>) {
     let mut shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     shelf.retain(|_, (_, trace)| trace.strong_count() > 0);
     let trace: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(trace);

@@ -11,8 +11,8 @@ mod sockets;
 
 use fake::Fake;
 use longwire_control::{
-    Client, ClientError, Entries, Kind, MapChange, NewForwarder, ObjectQuery, Problem, ProgramRequest, Rings,
-    RowFilter, ScenarioRequest, Server, State, TypeQuery,
+    Client, ClientError, Entries, Kind, MapChange, NewForwarder, NewState, ObjectQuery, Problem,
+    ProgramRequest, Rings, RowFilter, ScenarioRequest, Server, TypeQuery,
 };
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -279,7 +279,7 @@ fn programs_of_routers_are_asked_for() {
         ProgramRequest::Remove(3),
         ProgramRequest::Get(3, TypeQuery::default()),
         ProgramRequest::Get(3, TypeQuery { kind: text("a type&x=1") }),
-        ProgramRequest::Set(3, State { data: "00ff".into(), kind: text("t") }),
+        ProgramRequest::Set(3, NewState { data: "00ff".into(), kind: text("t") }),
         ProgramRequest::Events(3, Rings { map: Some(map()), kind: None }),
         ProgramRequest::Maps(3),
         ProgramRequest::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),

@@ -15,7 +15,7 @@ pub struct Fixed {
 
 /// Words of `state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
-pub(crate) enum State {
+pub(crate) enum LinkState {
     Up,
     Down,
 }
@@ -26,18 +26,18 @@ pub(crate) enum State {
 pub struct FixedSettings {
     /// up, or down: arrivals are dropped; packets in the queue and in flight go on
     #[setting(default = "up")]
-    state: State,
+    state: LinkState,
 }
 
 impl Block for Fixed {
     type Settings = FixedSettings;
 
     fn build(settings: FixedSettings, _: Dice) -> Self {
-        Self { up: settings.state == State::Up }
+        Self { up: settings.state == LinkState::Up }
     }
 
     fn change(&mut self, settings: FixedSettings) {
-        self.up = settings.state == State::Up;
+        self.up = settings.state == LinkState::Up;
     }
 }
 

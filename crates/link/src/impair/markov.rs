@@ -20,12 +20,12 @@ pub struct States {
     p32: u64,
     p23: u64,
     p14: u64,
-    state: State,
+    state: MarkovState,
     dice: Dice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MarkovState {
     ReceivedInGap,
     ReceivedInBurst,
     LostInBurst,
@@ -65,7 +65,7 @@ impl Loss for States {
     type Settings = MarkovSettings;
 
     fn new(dice: Dice) -> Self {
-        let (state, zero) = (State::ReceivedInGap, 0);
+        let (state, zero) = (MarkovState::ReceivedInGap, 0);
         Self { p13: zero, p31: zero, p32: zero, p23: zero, p14: zero, state, dice }
     }
 
@@ -84,16 +84,16 @@ impl Process for States {
         let draw = self.dice.draw() >> 1;
         let before = |first: u64, second: u64| Probability::from_bits(first.saturating_add(second)).bits();
         self.state = match self.state {
-            State::ReceivedInGap if draw < self.p14 => State::LostAlone,
-            State::ReceivedInGap if draw < before(self.p14, self.p13) => State::LostInBurst,
-            State::ReceivedInGap | State::LostAlone => State::ReceivedInGap,
-            State::ReceivedInBurst if draw < self.p23 => State::LostInBurst,
-            State::ReceivedInBurst => State::ReceivedInBurst,
-            State::LostInBurst if draw < self.p32 => State::ReceivedInBurst,
-            State::LostInBurst if draw < before(self.p32, self.p31) => State::ReceivedInGap,
-            State::LostInBurst => State::LostInBurst,
+            MarkovState::ReceivedInGap if draw < self.p14 => MarkovState::LostAlone,
+            MarkovState::ReceivedInGap if draw < before(self.p14, self.p13) => MarkovState::LostInBurst,
+            MarkovState::ReceivedInGap | MarkovState::LostAlone => MarkovState::ReceivedInGap,
+            MarkovState::ReceivedInBurst if draw < self.p23 => MarkovState::LostInBurst,
+            MarkovState::ReceivedInBurst => MarkovState::ReceivedInBurst,
+            MarkovState::LostInBurst if draw < self.p32 => MarkovState::ReceivedInBurst,
+            MarkovState::LostInBurst if draw < before(self.p32, self.p31) => MarkovState::ReceivedInGap,
+            MarkovState::LostInBurst => MarkovState::LostInBurst,
         };
-        matches!(self.state, State::LostInBurst | State::LostAlone)
+        matches!(self.state, MarkovState::LostInBurst | MarkovState::LostAlone)
     }
 }
 

@@ -326,7 +326,7 @@ pub trait Scheduler: Sized {
 /// Classes and their scheduler.
 #[derive(Debug)]
 pub struct Classed<S: Scheduler> {
-    now: State<S>,
+    now: ClassState<S>,
     /// The new classes, in effect once waiting packets have been taken out.
     wanted: Arc<ClassSet<S::Plan>>,
     /// The dice from which those of the classes' disciplines are derived.
@@ -334,7 +334,7 @@ pub struct Classed<S: Scheduler> {
 }
 
 #[derive(Debug)]
-struct State<S: Scheduler> {
+struct ClassState<S: Scheduler> {
     set: Arc<ClassSet<S::Plan>>,
     lanes: Lanes,
     scheduler: S,
@@ -344,7 +344,7 @@ struct State<S: Scheduler> {
 
 impl<S: Scheduler> Classed<S> {
     pub(super) fn new(set: Arc<ClassSet<S::Plan>>, mut dice: Dice) -> Self {
-        Self { now: State::new(Arc::clone(&set), &mut dice), wanted: set, dice }
+        Self { now: ClassState::new(Arc::clone(&set), &mut dice), wanted: set, dice }
     }
 
     /// Sets other classes. They start fresh when waiting packets are reassigned by the new conditions.
@@ -374,7 +374,7 @@ where
     }
 
     fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
-        let State { set, lanes, scheduler, busy } = &mut self.now;
+        let ClassState { set, lanes, scheduler, busy } = &mut self.now;
         let mut lists = vec![Fifo::EMPTY; set.limits.len()];
         while let Some(handle) = waiting.pop(context.pool) {
             lists[set.class_of(context.pool, handle)].push(context.pool, handle);
@@ -409,7 +409,7 @@ where
             return Next::Empty;
         }
         let now = context.now;
-        let later = |state: &State<S>| Next::Later(state.scheduler.resume(now));
+        let later = |state: &ClassState<S>| Next::Later(state.scheduler.resume(now));
         let Some(class) = state.scheduler.select(context.now) else { return later(state) };
         let Some(handle) = state.lanes.take(context, class) else { return later(state) };
         let next = state.lanes.head(context.pool, class);
@@ -421,7 +421,7 @@ where
     /// Class by class, or, if selection depends on time, in order of arrival. The classes start fresh.
     fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let waiting = self.now.lanes.drain(pool);
-        self.now = State::new(Arc::clone(&self.wanted), &mut self.dice);
+        self.now = ClassState::new(Arc::clone(&self.wanted), &mut self.dice);
         if !S::BY_TIME {
             return waiting;
         }
@@ -434,7 +434,7 @@ where
     }
 }
 
-impl<S: Scheduler> State<S> {
+impl<S: Scheduler> ClassState<S> {
     fn new(set: Arc<ClassSet<S::Plan>>, dice: &mut Dice) -> Self {
         let mut leaf = |plan: &LeafPlan| Leaf::new(plan, Dice::seeded(dice.draw()));
         let leaves = set.queues.iter().map(|queue| queue.as_ref().and_then(&mut leaf));

@@ -19,7 +19,7 @@ use longwire_units::{Bytes, Nanos};
 /// FQ-CoDel.
 #[derive(Debug)]
 pub struct FqPie {
-    flows: Flows<State>,
+    flows: Flows<FlowState>,
     terms: Terms,
     limit: Limit,
     marks: bool,
@@ -29,7 +29,7 @@ pub struct FqPie {
 
 /// State of a flow.
 #[derive(Debug, Default)]
-struct State {
+struct FlowState {
     law: Pie,
     /// Delay of its packets, in ns.
     waits: u64,
@@ -96,7 +96,7 @@ impl Discipline for FqPie {
         let flow = self.flows.find(packet.frame());
         let flow = self.flows.flow(flow);
         let backlog = flow.backlog();
-        let State { law, waits } = &mut flow.state;
+        let FlowState { law, waits } = &mut flow.state;
         law.catch_up(&self.terms, packet.now, || *waits);
         if law.chooses(&self.terms, backlog, &mut self.dice) {
             return signal(self.marks && may_mark(law), packet);
@@ -136,7 +136,7 @@ impl Discipline for FqPie {
         let taken = self.flows.pop(|flow| {
             let (handle, bytes) = flow.pop(context.pool)?;
             let empty = flow.backlog() == 0;
-            let State { law, waits } = &mut flow.state;
+            let FlowState { law, waits } = &mut flow.state;
             law.catch_up(settings, context.now, || *waits);
             let waited = context.now.since(Nanos(context.pool.meta(handle).arrival)).0;
             *waits = if empty { 0 } else { waited };

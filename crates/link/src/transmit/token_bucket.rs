@@ -21,15 +21,15 @@ pub struct TokenBucket {
     peak: u64,
     /// Size of the bucket in tokens.
     burst: i64,
-    state: State,
+    state: BucketState,
     /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
-    behind: State,
+    behind: BucketState,
     is_ahead: bool,
 }
 
 /// Its tokens, and the packet being sent.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct BucketState {
     /// Tokens at `stamp`; negative for a debt.
     tokens: i64,
     stamp: Nanos,
@@ -77,7 +77,7 @@ impl Block for TokenBucket {
     type Settings = TokenBucketSettings;
 
     fn build(settings: TokenBucketSettings, _: Dice) -> Self {
-        let state = State {
+        let state = BucketState {
             tokens: i64::MAX,
             stamp: Nanos::ZERO,
             before: (0, Nanos::ZERO),

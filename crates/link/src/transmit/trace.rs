@@ -29,9 +29,9 @@ pub struct Trace {
     end: End,
     /// Beginning of the run on the engine's clock.
     begin: Nanos,
-    state: State,
+    state: TraceState,
     /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
-    behind: State,
+    behind: TraceState,
     is_ahead: bool,
     /// Positions among the opportunities at which the packet begins and ends.
     from: Place,
@@ -40,7 +40,7 @@ pub struct Trace {
 
 /// The packet being sent.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct TraceState {
     /// Beginning of the packet being sent, or the time up to which it is settled, from the start of the run.
     start: Nanos,
     /// Work left at `start`.
@@ -140,7 +140,7 @@ impl Block for Trace {
 
     fn build(settings: TraceSettings, _: Dice) -> Self {
         let place = Place { next: Deliveries::new(End::Loop), left: 0 };
-        let state = State {
+        let state = TraceState {
             start: Nanos::ZERO,
             work: 0,
             finish: Nanos::ZERO,

@@ -2,6 +2,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+mod interface_state;
 mod kernel_clock;
 pub mod memory;
 mod open;
@@ -17,6 +18,7 @@ mod wire_frames;
 #[path = "../../../../xtask/templates/port.rs"]
 mod template;
 
+pub use interface_state::InterfaceState;
 pub use open::{HostEnd, Open, OpenFault, PortRequest};
 
 use longwire_drivers::Driver;

@@ -202,7 +202,8 @@ impl Port for Reopening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::memory::{FarEnd, MemoryPort, State};
+    use crate::driver::interface_state::InterfaceState;
+    use crate::driver::memory::{FarEnd, MemoryPort};
     use std::time::{Duration, Instant};
 
     fn pair() -> (Box<dyn Port>, FarEnd) {
@@ -229,7 +230,7 @@ mod tests {
             Some(ports)
         };
         let mut queues = Reopening::queues(&Netns::Own, open_all().unwrap(), open_all);
-        ends.lock().unwrap()[0].iter_mut().for_each(|end| end.set_state(State::Gone));
+        ends.lock().unwrap()[0].iter_mut().for_each(|end| end.set_state(InterfaceState::Gone));
         let mut at = 1;
         let end = Instant::now() + Duration::from_secs(20);
         let mut come_back = |queue: &mut Reopening, pool: &mut Pool| {
@@ -263,7 +264,7 @@ mod tests {
             |port: &mut Reopening, pool: &mut Pool, at| port.receive(pool, Nanos(at), &mut Batch::new());
         send(&mut port, &mut pool).unwrap();
         assert_eq!(gone.take().map(|frame| frame.bytes), Some(vec![7; 60]));
-        gone.set_state(State::Gone);
+        gone.set_state(InterfaceState::Gone);
         assert!(matches!(receive(&mut port, &mut pool, 1), Err(PortError::Vanished { .. })));
         assert!(matches!(send(&mut port, &mut pool), Err(PortError::Vanished { .. })));
         // There is no interface yet: this attempt fails.
@@ -295,7 +296,7 @@ mod tests {
             *finds.lock().unwrap() = sched_getaffinity(None).ok();
             again.lock().unwrap().take()
         });
-        gone.set_state(State::Gone);
+        gone.set_state(InterfaceState::Gone);
         let worker = std::thread::spawn(move || {
             let mut pinned = CpuSet::new();
             pinned.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap());

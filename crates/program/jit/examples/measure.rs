@@ -4,8 +4,8 @@
 
 use longwire_jit::{CompiledProgram, compile};
 use longwire_program::{
-    Code, Context, Effects, Environment, Instruction, Machine, Maps, Object, Packet, Program, Stack, State,
-    assemble, interpret, verify,
+    Code, Context, Effects, Environment, Instruction, Machine, Maps, Object, Packet, Program, ProgramState,
+    Stack, assemble, interpret, verify,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn least(mut packets: impl FnMut(u32)) -> f64 {
 }
 
 fn per_packet(maps: &Maps, mut run: impl FnMut(&mut Machine<'_>) -> u64) -> f64 {
-    let (mut buffer, mut stack, state) = (vec![0; 256], Stack::trusting(), State::new(4096));
+    let (mut buffer, mut stack, state) = (vec![0; 256], Stack::trusting(), ProgramState::new(4096));
     buffer[64..128].copy_from_slice(&frame());
     let mut environment = Constant;
     least(|packets| {

@@ -27,7 +27,7 @@ mod visit;
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
     Code, Context, Effects, Environment, Fact, Fault, Helper, Instruction, Item, Machine, Maps, Packet,
-    Program, Region, Stack, State, Stopped, VerifiedProgram, Width,
+    Program, ProgramState, Region, Stack, Stopped, VerifiedProgram, Width,
 };
 use memory::Loaded;
 use run::{Run, TOO_OFTEN};
@@ -175,7 +175,7 @@ impl CompiledProgram {
     /// that are not inlined: the program has no effects except on the packet, the stack, this state, and
     /// values of maps.
     #[inline]
-    pub fn alone<'r>(&'r self, state: &'r State) -> Option<PreparedProgram<'r>> {
+    pub fn alone<'r>(&'r self, state: &'r ProgramState) -> Option<PreparedProgram<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
         fits.then_some(PreparedProgram { compiled: self, state })
     }
@@ -183,7 +183,7 @@ impl CompiledProgram {
     /// Prepares a program that calls helpers, as [`alone`](Self::alone) does; none if a helper may move the
     /// packet's ends.
     #[inline]
-    pub fn helped<'r>(&'r self, state: &'r State) -> Option<PreparedWithHelpers<'r>> {
+    pub fn helped<'r>(&'r self, state: &'r ProgramState) -> Option<PreparedWithHelpers<'r>> {
         let fits = !self.loaded.moves() && state.size() >= self.state_size;
         fits.then_some(PreparedWithHelpers { compiled: self, state })
     }
@@ -219,14 +219,14 @@ impl CompiledProgram {
 #[derive(Clone, Copy)]
 pub struct PreparedProgram<'r> {
     compiled: &'r CompiledProgram,
-    state: &'r State,
+    state: &'r ProgramState,
 }
 
 /// A program with helpers, prepared for packets (see [`CompiledProgram::helped`]).
 #[derive(Clone, Copy)]
 pub struct PreparedWithHelpers<'r> {
     compiled: &'r CompiledProgram,
-    state: &'r State,
+    state: &'r ProgramState,
 }
 
 /// Runs programs on packets one by one, without setup for each.

@@ -5,7 +5,7 @@
 
 use crate::visit::Visit;
 use longwire_program::memory::Fault;
-use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, State, Width};
+use longwire_program::{Atomic, Context, Helper, Machine, ProgramState, Region, Size, Stack, Width};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -143,7 +143,7 @@ impl Run {
 
     /// Lends it a state.
     #[inline]
-    pub fn use_state(&mut self, state: &State) {
+    pub fn use_state(&mut self, state: &ProgramState) {
         self.state = state.words().words().as_ptr().cast_mut().cast();
         self.state_size = u64::from(state.size());
     }

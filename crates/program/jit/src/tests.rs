@@ -7,7 +7,7 @@ use crate::{
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
     Access, Code, Context, Effects, Environment, Fact, Fault, Instruction, Machine, MapKind, MapSpec, Maps,
-    Operand, Packet, Program, Region, Register, Size, Stack, State, Stopped, assemble, verify,
+    Operand, Packet, Program, ProgramState, Region, Register, Size, Stack, Stopped, assemble, verify,
 };
 use std::sync::Arc;
 
@@ -23,13 +23,18 @@ impl Environment for Dice {
 struct Bench {
     buffer: Vec<u8>,
     stack: Stack,
-    state: State,
+    state: ProgramState,
     dice: Dice,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { buffer: vec![7; 128], stack: Stack::trusting(), state: State::new(16), dice: Dice(Some(4)) }
+        Self {
+            buffer: vec![7; 128],
+            stack: Stack::trusting(),
+            state: ProgramState::new(16),
+            dice: Dice(Some(4)),
+        }
     }
 
     /// Runs it on a packet of 60 bytes.
@@ -81,7 +86,7 @@ fn panics_end_the_program_and_nothing_else() {
 
 #[test]
 fn a_session_serves_packet_after_packet_whatever_became_of_the_one_before() {
-    let (maps, state) = (no_maps(), State::new(8));
+    let (maps, state) = (no_maps(), ProgramState::new(8));
     let length = verified("call xdp_get_buff_len\n r6 = r0\n call ktime_get_ns\n r0 += r6\n exit", &maps);
     let draw = verified("call get_prandom_u32\n r6 = r0\n r1 = 1\n call lw_mark\n r0 = r6\n exit", &maps);
     let moving = verified("r2 = 0\n call xdp_adjust_tail\n exit", &maps);
@@ -109,7 +114,7 @@ fn packet_after_packet_is_met() {
         r5 += 1\n if r5 > r3 goto out\n \
                 r0 = *(u8 *)(r2 + 0)\n *(u8 *)(r2 + 0) = r4\n out: exit";
     let compiled = verified(text, &maps);
-    let state = State::new(0);
+    let state = ProgramState::new(0);
     let alone = compiled.alone(&state).unwrap();
     let mut stack = Stack::trusting();
     let mut session = Session::new(&mut stack, Context::default());
@@ -151,7 +156,7 @@ fn trains_and_open_checksums_are_not_met() {
     let text = "r0 = *(u64 *)(r10 - 8)\n r0 += 1\n *(u64 *)(r10 - 8) = r0\n exit";
     let code = assemble(&format!("*(u64 *)(r10 - 8) = 1\n {text}")).unwrap();
     let compiled = compile(&verify(Program::new("p", code, [])).unwrap(), Arc::clone(&maps)).unwrap();
-    let state = State::new(0);
+    let state = ProgramState::new(0);
     let mut stack = Stack::trusting();
     let mut session = Session::new(&mut stack, Context::default());
     let mut pool = Pool::new(1 << 20).unwrap();
@@ -185,7 +190,7 @@ fn each_packet_has_its_own_context() {
         (now, 1000, 2000),
         (length, 60, 70),
     ] {
-        let (compiled, state, mut stack) = (verified(&text, &maps), State::new(0), Stack::trusting());
+        let (compiled, state, mut stack) = (verified(&text, &maps), ProgramState::new(0), Stack::trusting());
         let context = Context { queue: 7, egress: 8, ..Context::default() };
         let mut pool = Pool::new(1 << 20).unwrap();
         let packets = [(60, 11, 1000), (70, 22, 2000)].map(|(len, port, now)| {
@@ -204,7 +209,7 @@ fn each_packet_has_its_own_context() {
 #[test]
 fn one_packet_ends_nothing_but_itself() {
     let maps = no_maps();
-    let (mut stack, state) = (Stack::trusting(), State::new(0));
+    let (mut stack, state) = (Stack::trusting(), ProgramState::new(0));
     let load = Instruction::Load { size: Size::Byte, dst: Register::R0, base: Register::R2, offset: 3 };
     let start = Instruction::LoadWide { dst: Register::R2, value: Region::Packet.address(0) };
     let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
@@ -226,7 +231,7 @@ fn one_packet_ends_nothing_but_itself() {
 #[test]
 fn accesses_end_where_the_packet_does() {
     let maps = no_maps();
-    let (mut stack, state) = (Stack::trusting(), State::new(0));
+    let (mut stack, state) = (Stack::trusting(), ProgramState::new(0));
     let mut pool = Pool::new(1 << 20).unwrap();
     for size in [Size::Byte, Size::Half, Size::Word, Size::Double] {
         for place in -1..=16 {
@@ -260,7 +265,7 @@ fn maps_and_state_are_those_it_was_made_for() {
     assert_eq!(bench.run(&verified("r0 = 2\n exit", &maps), &others), Err(Halted::OtherMaps));
     let count = verified("r1 = 24\n call lw_flow_state\n *(u64 *)(r0 + 16) = 3\n r0 = 2\n exit", &maps);
     assert_eq!(bench.run(&count, &maps), Err(Halted::StateSize { needed: 24 }));
-    bench.state = State::new(24);
+    bench.state = ProgramState::new(24);
     assert_eq!(bench.run(&count, &maps), Ok(2));
     assert_eq!(bench.state.get()[16], 3);
 }
@@ -322,7 +327,7 @@ fn loops_end_whatever_they_do() {
 fn workers_run_the_same_code_at_once() {
     let maps = no_maps();
     let text = "r1 = 8\n call lw_flow_state\n r2 = 1\n lock *(u64 *)(r0 + 0) += r2\n r0 = 2\n exit";
-    let (compiled, state) = (verified(text, &maps), State::new(8));
+    let (compiled, state) = (verified(text, &maps), ProgramState::new(8));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

@@ -4,7 +4,7 @@ use super::cost::Touch;
 use super::error::Rejection;
 use super::explore::Explorer;
 use super::scalar::Scalar;
-use super::state::{LINE, Object, State};
+use super::state::{Knowledge, LINE, Object};
 use super::value::{Id, MapOrigin, Value};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
@@ -59,7 +59,7 @@ impl Explorer<'_> {
     pub fn load(
         &mut self,
         index: usize,
-        state: &mut State,
+        state: &mut Knowledge,
         instruction: Instruction,
     ) -> Result<(), Rejection> {
         let (Instruction::Load { size, dst, base, offset }
@@ -97,7 +97,7 @@ impl Explorer<'_> {
     pub fn store(
         &mut self,
         index: usize,
-        state: &mut State,
+        state: &mut Knowledge,
         instruction: Instruction,
     ) -> Result<(), Rejection> {
         let Instruction::Store { size, base, offset, source } = instruction else { return Ok(()) };
@@ -132,7 +132,7 @@ impl Explorer<'_> {
     pub fn change(
         &mut self,
         index: usize,
-        state: &mut State,
+        state: &mut Knowledge,
         instruction: Instruction,
     ) -> Result<(), Rejection> {
         let Instruction::Atomic { width, operation, base, offset, src } = instruction else {
@@ -159,7 +159,7 @@ impl Explorer<'_> {
     }
 
     /// The result of a load.
-    fn loaded(&self, state: &State, reached: &AccessBounds, size: Size) -> Result<Value, Rejection> {
+    fn loaded(&self, state: &Knowledge, reached: &AccessBounds, size: Size) -> Result<Value, Rejection> {
         if reached.region == Region::Stack {
             let (frame, start, _) = reached.stack;
             if let Some(value) = state.frames[frame].load(start, size.bytes()).filter(|_| reached.exact) {
@@ -171,7 +171,7 @@ impl Explorer<'_> {
     }
 
     /// Checks that all bytes that may be accessed exist and permit it.
-    pub fn reach(&mut self, state: &mut State, wanted: AccessRequest) -> Result<AccessBounds, Rejection> {
+    pub fn reach(&mut self, state: &mut Knowledge, wanted: AccessRequest) -> Result<AccessBounds, Rejection> {
         let AccessRequest { register, offset, size, mode, .. } = wanted;
         let end = offset + i64::from(size);
         match state.register(register) {
@@ -266,7 +266,7 @@ impl Explorer<'_> {
         self.note_cost(&touch, wanted.mode.is_change());
     }
 
-    pub fn readable(&self, state: &State, register: Register) -> Result<Value, Rejection> {
+    pub fn readable(&self, state: &Knowledge, register: Register) -> Result<Value, Rejection> {
         match state.register(register) {
             Value::Unset => Err(Rejection::Unwritten { register }),
             value => Ok(value),
@@ -282,7 +282,7 @@ impl AccessBounds {
 
 /// Checks bytes of a reserved record.
 fn in_record(
-    state: &mut State,
+    state: &mut Knowledge,
     wanted: AccessRequest,
     object: Id,
     (at, ring): (Scalar, &str),
@@ -296,7 +296,7 @@ fn in_record(
 }
 
 /// Checks that all these bytes of a stack frame are initialized.
-pub fn written(state: &State, (frame, start, end): (usize, usize, usize)) -> Result<(), Rejection> {
+pub fn written(state: &Knowledge, (frame, start, end): (usize, usize, usize)) -> Result<(), Rejection> {
     match state.frames[frame].unwritten(start, end) {
         Some(at) => Err(Rejection::StackUnwritten { offset: at as i64 - FRAME }),
         None => Ok(()),
@@ -330,7 +330,7 @@ fn bounds(
 }
 
 /// Number of lines that may be accessed for the first time.
-fn touch(state: &mut State, object: Object, wanted: AccessRequest, first: i64, end: i64) -> u32 {
+fn touch(state: &mut Knowledge, object: Object, wanted: AccessRequest, first: i64, end: i64) -> u32 {
     if wanted.aligned {
         return u32::from(state.touch(object, first, end - 1));
     }

@@ -4,7 +4,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
 use super::refine::refine;
-use super::state::State;
+use super::state::Knowledge;
 use super::value::Value;
 use crate::{Condition, Instruction, Operand, Register, Width};
 
@@ -17,7 +17,7 @@ struct Outcome {
 }
 
 impl Explorer<'_> {
-    pub fn branch(&mut self, state: &mut State, instruction: Instruction) -> Result<Flow, Rejection> {
+    pub fn branch(&mut self, state: &mut Knowledge, instruction: Instruction) -> Result<Flow, Rejection> {
         let Instruction::Branch { width, condition, dst, source, .. } = instruction else {
             return Ok(Flow::Next);
         };
@@ -34,7 +34,7 @@ impl Explorer<'_> {
 
 impl Outcome {
     /// Assumes the outcome. False if it is impossible.
-    fn assume(self, state: &mut State, dst: Register, source: Operand) -> bool {
+    fn assume(self, state: &mut Knowledge, dst: Register, source: Operand) -> bool {
         let (left, right) = (state.register(dst), state.operand(source));
         match (left, right) {
             (Value::Number { scalar: a, .. }, Value::Number { scalar: b, .. }) => {
@@ -76,7 +76,7 @@ impl Outcome {
         if self.holds { Some(self.condition) } else { self.condition.negated() }
     }
 
-    fn against_null(self, state: &mut State, pointer: Value) -> bool {
+    fn against_null(self, state: &mut Knowledge, pointer: Value) -> bool {
         let is_null = match self.effective() {
             Some(Condition::Equal) => true,
             Some(Condition::NotEqual) => false,
@@ -93,7 +93,7 @@ impl Outcome {
 }
 
 /// Bytes proven by comparing an address, on the left, with the packet's end.
-fn prove(state: &mut State, origin: u32, fixed: i64, condition: Option<Condition>) {
+fn prove(state: &mut Knowledge, origin: u32, fixed: i64, condition: Option<Condition>) {
     match condition {
         Some(Condition::Less) => state.prove(origin, fixed + 1),
         Some(Condition::LessEqual | Condition::Equal) => state.prove(origin, fixed),

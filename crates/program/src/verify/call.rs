@@ -6,7 +6,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
 use super::scalar::Scalar;
-use super::state::State;
+use super::state::Knowledge;
 use super::value::{MapOrigin, Value};
 use crate::map::MAX_RECORD;
 use crate::memory::Region;
@@ -22,7 +22,7 @@ struct Call<'p> {
 }
 
 impl<'p> Explorer<'p> {
-    pub fn call(&mut self, index: usize, state: &mut State, number: u32) -> Result<Flow, Rejection> {
+    pub fn call(&mut self, index: usize, state: &mut Knowledge, number: u32) -> Result<Flow, Rejection> {
         let unknown =
             Rejection::UnknownHelper { number, name: kernel_name(number).unwrap_or("of no known name") };
         let helper = Helper::from_number(number).ok_or(unknown)?;
@@ -94,7 +94,7 @@ impl<'p> Explorer<'p> {
     /// The map argument of a helper.
     fn map_argument(
         &self,
-        state: &State,
+        state: &Knowledge,
         helper: Helper,
     ) -> Result<Option<(MapOrigin, &'p MapSpec)>, Rejection> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
@@ -122,7 +122,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records that a lock is taken or released.
-    fn lock(&mut self, state: &mut State, helper: Helper) -> Result<(), Rejection> {
+    fn lock(&mut self, state: &mut Knowledge, helper: Helper) -> Result<(), Rejection> {
         let Value::Map { map, object, .. } = state.register(Register::R1) else { return Ok(()) };
         let (before, after) = match helper {
             Helper::SpinLock => (None, Some((map, object))),
@@ -136,7 +136,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Checks that an instruction is allowed while a lock is held, if one is.
-    pub fn check_locked(&self, index: usize, state: &State) -> Result<(), Rejection> {
+    pub fn check_locked(&self, index: usize, state: &Knowledge) -> Result<(), Rejection> {
         let may = match self.instruction(index) {
             Instruction::Call { helper } => helper == Helper::SpinUnlock.number(),
             Instruction::CallLocal { .. } | Instruction::Exit => false,
@@ -146,7 +146,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records the targets of a tail call. They inherit no knowledge.
-    fn tail_call(&mut self, index: usize, state: &State, call: &Call<'_>) -> Result<(), Rejection> {
+    fn tail_call(&mut self, index: usize, state: &Knowledge, call: &Call<'_>) -> Result<(), Rejection> {
         if state.depth() > 0 {
             return Err(Rejection::TailCallInFunction);
         }
@@ -161,7 +161,7 @@ impl<'p> Explorer<'p> {
 
     fn argument(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         call: &Call<'_>,
         argument: usize,
         wanted: Argument,
@@ -182,7 +182,7 @@ impl<'p> Explorer<'p> {
             Argument::Function | Argument::StackOrNull => Err(wrong),
             Argument::StateSize => {
                 let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
-                within(helper, argument, Scalar::constant(constant), 1, crate::State::MAX)?;
+                within(helper, argument, Scalar::constant(constant), 1, crate::ProgramState::MAX)?;
                 self.note_state(constant as u32);
                 Ok(())
             }
@@ -228,7 +228,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Bytes copied into a ring.
-    fn payload(&mut self, state: &mut State, call: &Call<'_>, argument: usize) -> Result<(), Rejection> {
+    fn payload(&mut self, state: &mut Knowledge, call: &Call<'_>, argument: usize) -> Result<(), Rejection> {
         let size = state.register(register(argument + 1)).as_scalar();
         let size = size.filter(|size| size.max <= u64::from(MAX_RECORD)).map_or(0, |size| size.max);
         self.memory(state, call, argument, Mode::Read, size as u32).map(|_| ())
@@ -237,7 +237,7 @@ impl<'p> Explorer<'p> {
     /// Memory arguments of a helper.
     fn memory(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         call: &Call<'_>,
         argument: usize,
         mode: Mode,
@@ -258,7 +258,7 @@ impl<'p> Explorer<'p> {
         Err(Rejection::Argument { helper, number, wanted, found })
     }
 
-    fn returned(&mut self, state: &State, call: &Call<'_>) -> Value {
+    fn returned(&mut self, state: &Knowledge, call: &Call<'_>) -> Value {
         let start = Scalar::constant(0);
         match (call.helper.signature().returns, call.map) {
             (Returns::MapValueOrNull, Some((MapOrigin::Map(outer), map))) if map.kind.is_of_maps() => {
@@ -302,7 +302,7 @@ fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) 
 
 /// Checks for a reason that is certainly out of range. One known only at run time may be out of range, and is
 /// then "other". The helper uses the lower half.
-fn reason(state: &State) -> Result<(), Rejection> {
+fn reason(state: &Knowledge) -> Result<(), Rejection> {
     let low = state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY).low_half();
     let high = u64::from(Effects::REASONS) - 1;
     if low.min <= high {
@@ -313,7 +313,7 @@ fn reason(state: &State) -> Result<(), Rejection> {
 }
 
 /// Most bytes that a helper processes.
-fn bytes(state: &State, helper: Helper) -> u32 {
+fn bytes(state: &Knowledge, helper: Helper) -> u32 {
     let most = |register| state.register(register).as_scalar().map_or(0, |scalar| scalar.max as u32);
     match helper {
         Helper::ChecksumDiff => most(Register::R2) + most(Register::R4),
@@ -338,7 +338,7 @@ fn bytes(state: &State, helper: Helper) -> u32 {
 }
 
 /// Records a helper's output: `certain` bytes are written, others may be.
-fn output(state: &mut State, reached: &AccessBounds, certain: usize) {
+fn output(state: &mut Knowledge, reached: &AccessBounds, certain: usize) {
     if reached.region != Region::Stack {
         return;
     }

@@ -19,7 +19,7 @@
 //!   classifier has already found the header (section 4.5);
 //! - everything else is one, whatever it does.
 
-use super::state::State;
+use super::state::Knowledge;
 use super::value::Value;
 use crate::{Arithmetic, ContextField, Helper, Instruction, Operand, Register, Size, Width};
 
@@ -27,7 +27,7 @@ use crate::{Arithmetic, ContextField, Helper, Instruction, Operand, Register, Si
 const WORD: i64 = 4;
 
 /// The cycles of an instruction in the state before it.
-pub fn cycles(instruction: &Instruction, state: &State) -> u32 {
+pub fn cycles(instruction: &Instruction, state: &Knowledge) -> u32 {
     match *instruction {
         Instruction::Arithmetic { width: Width::W64, operation, dst, source } => {
             arithmetic(operation, dst, source, state)
@@ -53,7 +53,7 @@ fn is_named(value: &Value) -> bool {
     matches!(value, Value::Context { .. } | Value::Packet { .. } | Value::PacketEnd | Value::State { .. })
 }
 
-fn arithmetic(operation: Arithmetic, dst: Register, source: Operand, state: &State) -> u32 {
+fn arithmetic(operation: Arithmetic, dst: Register, source: Operand, state: &Knowledge) -> u32 {
     let free = match (operation, state.register(dst), state.operand(source)) {
         (Arithmetic::Mov, _, value) => is_named(&value),
         (Arithmetic::Add | Arithmetic::Sub, address, Value::Number { scalar, .. })

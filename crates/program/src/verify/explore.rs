@@ -15,7 +15,7 @@ use super::flow::{Flow, Repeat};
 use super::limits::MAX_STEPS;
 use super::loops::Loop;
 use super::scalar::Scalar;
-use super::state::State;
+use super::state::Knowledge;
 use super::structure::Structure;
 use super::value::{Id, MapOrigin, Names};
 use super::{Access, Callback, Fact};
@@ -64,10 +64,10 @@ pub struct Explorer<'p> {
 
 /// States that call a callback, by call.
 #[derive(Default)]
-struct CallbackStates(Vec<(Repeat, Vec<State>)>);
+struct CallbackStates(Vec<(Repeat, Vec<Knowledge>)>);
 
 impl CallbackStates {
-    fn of(&mut self, repeat: Repeat) -> &mut Vec<State> {
+    fn of(&mut self, repeat: Repeat) -> &mut Vec<Knowledge> {
         let place = self.0.iter().position(|(other, _)| *other == repeat);
         let place = place.unwrap_or_else(|| {
             self.0.push((repeat, Vec::new()));
@@ -81,8 +81,8 @@ impl CallbackStates {
 struct FunctionWalk {
     start: usize,
     /// For each instruction, the waiting states.
-    pending: Vec<Vec<State>>,
-    exits: Vec<State>,
+    pending: Vec<Vec<Knowledge>>,
+    exits: Vec<Knowledge>,
 }
 
 /// For each tail call the first instructions of its possible targets.
@@ -106,7 +106,7 @@ impl<'p> Explorer<'p> {
         let mut followed = BTreeSet::new();
         while let Some(start) = explorer.unfollowed.pop() {
             if followed.insert(start) {
-                let done = explorer.run(structure.function_at(start), vec![State::new()]);
+                let done = explorer.run(structure.function_at(start), vec![Knowledge::new()]);
                 done.map_err(|(at, fault)| Rejected::new(program, at, fault))?;
             }
         }
@@ -136,7 +136,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Follows a function from these states. Returns the states at its return.
-    pub fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
+    pub fn run(&mut self, function: usize, states: Vec<Knowledge>) -> Result<Vec<Knowledge>, At> {
         let body = &self.structure.functions()[function];
         let mut walk = FunctionWalk {
             start: body.range.start,
@@ -183,7 +183,7 @@ impl<'p> Explorer<'p> {
             self.follow(walk, members, Some(number))?;
             // A repeated state can repeat forever.
             let (after, names) = (&walk.pending[place], &mut self.names);
-            let mut again = |state: &State| after.iter().any(|later| later.contains(state, names));
+            let mut again = |state: &Knowledge| after.iter().any(|later| later.contains(state, names));
             if before.iter().all(&mut again) {
                 return Err((*back, Rejection::Endless { to: self.program.code.slot(*head) }));
             }
@@ -253,16 +253,16 @@ impl<'p> Explorer<'p> {
     }
 
     /// Follows a called function. Returns the states after its return.
-    fn enter(&mut self, index: usize, states: Vec<State>) -> Result<Vec<State>, At> {
+    fn enter(&mut self, index: usize, states: Vec<Knowledge>) -> Result<Vec<Knowledge>, At> {
         let Some(target) = self.program.code.target(index).filter(|_| !states.is_empty()) else {
             return Ok(Vec::new());
         };
         let mut returned = self.run(self.structure.function_at(target), states)?;
-        returned.iter_mut().for_each(State::leave);
+        returned.iter_mut().for_each(Knowledge::leave);
         Ok(returned)
     }
 
-    fn look(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
+    fn look(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow, Rejection> {
         self.steps += 1;
         if self.steps > MAX_STEPS || self.waiting > MAX_WAITING {
             return Err(Rejection::TooComplex);
@@ -279,7 +279,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// A state reaches an instruction.
-    fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: State) {
+    fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: Knowledge) {
         let states = &mut walk.pending[index - walk.start];
         self.waiting -= states.len();
         if self.structure.is_merge(index) {
@@ -296,12 +296,12 @@ impl<'p> Explorer<'p> {
     }
 
     /// Adds a state to others of the same instruction, removing redundant ones.
-    pub fn add(&mut self, states: &mut Vec<State>, state: State) {
+    pub fn add(&mut self, states: &mut Vec<Knowledge>, state: Knowledge) {
         self.add_within(0, states, state);
     }
 
     /// As [`Explorer::add`], with at least `room` states before they are joined.
-    fn add_within(&mut self, room: usize, states: &mut Vec<State>, mut state: State) {
+    fn add_within(&mut self, room: usize, states: &mut Vec<Knowledge>, mut state: Knowledge) {
         self.compare(states.len().saturating_sub(MAX_STATES));
         let names = &mut self.names;
         for kept in states.iter_mut() {
@@ -349,7 +349,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Whether a state includes another one.
-    pub fn covers(&mut self, kept: &State, state: &State) -> bool {
+    pub fn covers(&mut self, kept: &Knowledge, state: &Knowledge) -> bool {
         kept.contains(state, &mut self.names)
     }
 
@@ -458,7 +458,7 @@ impl<'p> Explorer<'p> {
 
 /// The best state for joining with another: the last of those with the fewest differences in kind. None if
 /// none can be joined.
-fn nearest(states: &[State], state: &State) -> Option<usize> {
+fn nearest(states: &[Knowledge], state: &Knowledge) -> Option<usize> {
     let mut best = None;
     for (place, kept) in states
         .iter()
@@ -497,7 +497,7 @@ mod tests {
         let program = Program::new("far", assemble(code).unwrap(), []);
         let structure = Structure::new(&program.code).unwrap();
         let mut explorer = Explorer::new(&program, &structure);
-        let Ok(exits) = explorer.run(0, vec![State::new()]) else { panic!("it is refused") };
+        let Ok(exits) = explorer.run(0, vec![Knowledge::new()]) else { panic!("it is refused") };
         assert_eq!(explorer.rounds, [200]);
         // The packet's beginning, and the origins of this round and the previous one.
         assert!(exits.iter().all(|state| state.places() <= 3), "{:?}", exits[0].places());

@@ -1,6 +1,6 @@
 //! Control flow after an instruction.
 
-use super::state::State;
+use super::state::Knowledge;
 use super::value::Value;
 use crate::Code;
 
@@ -11,7 +11,7 @@ pub enum Flow {
     /// The given state is that of falling through, if possible.
     Branch {
         falls: bool,
-        jumps: Option<Box<State>>,
+        jumps: Option<Box<Knowledge>>,
     },
     Enter,
     /// Calls of a callback.

@@ -3,7 +3,7 @@
 use super::error::Rejection;
 use super::explore::Explorer;
 use super::open::{Pair, PendingRecord};
-use super::state::State;
+use super::state::Knowledge;
 use super::value::{Id, Kind, Names, Value};
 use crate::Register;
 use crate::reserved::MAX_RECORDS;
@@ -12,7 +12,7 @@ impl Explorer<'_> {
     /// Instruction `at` reserves a record of this size, or returns 0.
     pub fn reserve(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         at: usize,
         (map, size): (u16, u32),
     ) -> Result<Id, Rejection> {
@@ -25,7 +25,7 @@ impl Explorer<'_> {
     }
 
     /// The record whose first byte a register points to, for release.
-    pub fn record(&self, state: &State, register: Register, wrong: Rejection) -> Result<Id, Rejection> {
+    pub fn record(&self, state: &Knowledge, register: Register, wrong: Rejection) -> Result<Id, Rejection> {
         match state.register(register) {
             Value::Map { map, object, offset, nullable } if self.spec(map)?.kind.is_ring() => {
                 if nullable {
@@ -43,7 +43,7 @@ impl Explorer<'_> {
     }
 }
 
-impl State {
+impl Knowledge {
     pub fn records(&self) -> &[PendingRecord] {
         &self.open
     }

@@ -3,7 +3,7 @@
 //! The number of rounds is bounded, so the loop ends whatever the function does, and a state of one round may
 //! cover those of others: the function is followed until no round begins with a state not covered by an
 //! earlier one. Its first argument is any round's number. After many rounds, whatever still differs is
-//! treated as unknown ([`State::widen`]).
+//! treated as unknown ([`Knowledge::widen`]).
 //!
 //! Cache lines are charged as new in each round: a round covers others, before which less was accessed.
 
@@ -11,7 +11,7 @@ use super::error::{At, Rejection};
 use super::explore::Explorer;
 use super::flow::{Flow, Repeat};
 use super::scalar::Scalar;
-use super::state::State;
+use super::state::Knowledge;
 use super::value::Value;
 use super::{Callback, Counts, Item};
 use crate::call::MAX_ROUNDS;
@@ -22,7 +22,7 @@ const EXACT: usize = 1024;
 
 impl Explorer<'_> {
     /// A call of [`Helper::Loop`] with valid arguments.
-    pub fn begin_loop(&mut self, index: usize, state: &State) -> Result<Flow, Rejection> {
+    pub fn begin_loop(&mut self, index: usize, state: &Knowledge) -> Result<Flow, Rejection> {
         let helper = Helper::Loop;
         let number = |register| state.register(register).as_scalar().unwrap_or(Scalar::ANY);
         let (count, flags) = (number(Register::R1).low_half(), number(Register::R4));
@@ -45,12 +45,17 @@ impl Explorer<'_> {
     }
 
     /// Follows a callback from these states. Returns the states after the loop.
-    pub fn repeat(&mut self, index: usize, repeat: Repeat, states: Vec<State>) -> Result<Vec<State>, At> {
+    pub fn repeat(
+        &mut self,
+        index: usize,
+        repeat: Repeat,
+        states: Vec<Knowledge>,
+    ) -> Result<Vec<Knowledge>, At> {
         let Repeat { entry, least, most, data } = repeat;
-        let (mut after, mut seen, mut waiting) = (Vec::new(), Vec::<State>::new(), states);
+        let (mut after, mut seen, mut waiting) = (Vec::new(), Vec::<Knowledge>::new(), states);
         // What precedes the loop can end; it also covers what follows a state that an earlier round covered.
         let (mut held, mut stands_for_later) = (Vec::new(), false);
-        let mut summary: Option<State> = None;
+        let mut summary: Option<Knowledge> = None;
         if least == 0 {
             waiting.clone().into_iter().for_each(|state| self.add_ended(&mut after, state, 0));
         }
@@ -59,7 +64,7 @@ impl Explorer<'_> {
                 waiting = self.widened(&mut summary, waiting);
             }
             self.compare(waiting.len() * seen.len());
-            let known = |state: &State| seen.iter().any(|kept| self.covers(kept, state));
+            let known = |state: &Knowledge| seen.iter().any(|kept| self.covers(kept, state));
             let before = waiting.len();
             let fresh = without(waiting, known);
             stands_for_later |= fresh.len() < before;
@@ -96,13 +101,13 @@ impl Explorer<'_> {
     }
 
     /// A state after the loop, with the number of rounds.
-    fn add_ended(&mut self, after: &mut Vec<State>, mut state: State, most: u32) {
+    fn add_ended(&mut self, after: &mut Vec<Knowledge>, mut state: Knowledge, most: u32) {
         state.set(Register::R0, Value::number(Scalar::between(0, most.into())));
         self.add(after, state);
     }
 
     /// A state that includes all of these, and the previous summary.
-    fn widened(&mut self, summary: &mut Option<State>, states: Vec<State>) -> Vec<State> {
+    fn widened(&mut self, summary: &mut Option<Knowledge>, states: Vec<Knowledge>) -> Vec<Knowledge> {
         for state in states {
             let wide = match summary.take() {
                 Some(before) => before.widen(&state, || self.fresh()),
@@ -114,7 +119,7 @@ impl Explorer<'_> {
     }
 }
 
-fn without(states: Vec<State>, mut known: impl FnMut(&State) -> bool) -> Vec<State> {
+fn without(states: Vec<Knowledge>, mut known: impl FnMut(&Knowledge) -> bool) -> Vec<Knowledge> {
     states.into_iter().filter(|state| !known(state)).collect()
 }
 
@@ -124,7 +129,7 @@ struct ReturnMeaning {
     may_end: bool,
 }
 
-fn goes_on(state: &State) -> Result<ReturnMeaning, Rejection> {
+fn goes_on(state: &Knowledge) -> Result<ReturnMeaning, Rejection> {
     let value = state.register(Register::R0);
     let what = match value {
         Value::Number { scalar, .. } if scalar.max <= 1 => {

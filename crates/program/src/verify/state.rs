@@ -34,7 +34,7 @@ pub enum Object {
 
 /// Knowledge on one or several paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct Knowledge {
     /// `r0` to `r9`.
     registers: [Value; 10],
     /// The program's own frame, and those of called functions.
@@ -48,7 +48,7 @@ pub struct State {
     pub(super) open: Vec<PendingRecord>,
 }
 
-impl State {
+impl Knowledge {
     /// The state at a program's beginning.
     pub fn new() -> Self {
         let mut registers = [Value::Unset; 10];
@@ -327,7 +327,7 @@ impl State {
         self.merge(other, false, fresh)
     }
 
-    /// As [`State::join`], for repeated joins: differences become unknown, so that a state changes only a few
+    /// As [`Knowledge::join`], for repeated joins: differences become unknown, so that a state changes only a few
     /// times.
     pub fn widen(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, true, fresh)
@@ -363,8 +363,8 @@ impl State {
 
 /// Targets of addresses while two states are joined.
 struct Places<'a> {
-    mine: &'a State,
-    theirs: &'a State,
+    mine: &'a Knowledge,
+    theirs: &'a Knowledge,
     /// The joined origin for both origins and the difference of the added offsets.
     origins: Vec<((Id, Id, i64), Origin)>,
     /// The common name of two objects, one of which may be missing.

@@ -6,14 +6,14 @@ use super::flow::Flow;
 use super::limits::FURTHEST;
 use super::open::PendingRecord;
 use super::scalar::Scalar;
-use super::state::State;
+use super::state::Knowledge;
 use super::value::{Id, MapOrigin, Value};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 
 impl Explorer<'_> {
     /// Executes an instruction on a state.
-    pub fn step(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
+    pub fn step(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow, Rejection> {
         let instruction = self.instruction(index);
         match instruction {
             Instruction::Arithmetic { width, operation: Arithmetic::Mov, dst, source } => {
@@ -67,14 +67,14 @@ impl Explorer<'_> {
         Ok(Flow::Next)
     }
 
-    fn number(&self, state: &State, register: Register) -> Result<Scalar, Rejection> {
+    fn number(&self, state: &Knowledge, register: Register) -> Result<Scalar, Rejection> {
         let value = self.readable(state, register)?;
         value.as_scalar().ok_or(Rejection::PointerArithmetic { register, what: value.what() })
     }
 
     fn copy(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         width: Width,
         dst: Register,
         source: Operand,
@@ -100,7 +100,7 @@ impl Explorer<'_> {
 
     fn arithmetic(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         width: Width,
         operation: Arithmetic,
         dst: Register,
@@ -149,7 +149,7 @@ impl Explorer<'_> {
     /// Moves a pointer by a number.
     fn shift(
         &mut self,
-        state: &mut State,
+        state: &mut Knowledge,
         register: Register,
         pointer: Value,
         operation: Arithmetic,
@@ -184,7 +184,7 @@ impl Explorer<'_> {
     }
 
     /// Checks that a program that ends here leaves no record behind.
-    pub fn all_given_back(&self, state: &State) -> Result<(), Rejection> {
+    pub fn all_given_back(&self, state: &Knowledge) -> Result<(), Rejection> {
         match state.records().first().filter(|_| state.depth() == 0) {
             Some(&PendingRecord { map, at, .. }) => {
                 let map = self.map(u32::from(map))?.name.clone();
@@ -210,7 +210,7 @@ impl Explorer<'_> {
 fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
     let (offset, aligned) = match pointer {
         Value::Stack { offset, .. } => (offset, FRAME_SIZE as u64),
-        Value::State { offset, .. } => (offset, u64::from(crate::State::MAX)),
+        Value::State { offset, .. } => (offset, u64::from(crate::ProgramState::MAX)),
         Value::Map { offset, nullable: false, .. } => (offset, 8),
         _ => return false,
     };
@@ -218,7 +218,7 @@ fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
 }
 
 /// Checks a return value.
-fn leave(state: &State) -> Result<(), Rejection> {
+fn leave(state: &Knowledge) -> Result<(), Rejection> {
     let returned = state.register(Register::R0);
     let depth = state.depth() as u8;
     match returned {

@@ -4,7 +4,9 @@
 pub mod harness;
 
 use harness::{Bench, ROOM, Ran};
-use longwire_program::{Code, Item, MapKind, MapSpec, Maps, Object, Program, Stack, State, Stopped, verify};
+use longwire_program::{
+    Code, Item, MapKind, MapSpec, Maps, Object, Program, ProgramState, Stack, Stopped, verify,
+};
 
 /// Calls all queries of an object. Returns the number of loadable programs.
 pub fn object(bytes: &[u8]) -> usize {
@@ -83,7 +85,7 @@ type Left = (Result<Ran, Stopped>, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<Vec<u8>>)>>, V
 
 fn left_behind(code: &Code, stack: Stack) -> Left {
     let mut bench = Bench::new(&[7; 64], Maps::new(&specs(), 2, 1).unwrap());
-    (bench.stack, bench.state) = (stack, State::new(64));
+    (bench.stack, bench.state) = (stack, ProgramState::new(64));
     let ran = bench.run(code);
     let values = bench.maps.all().iter().map(|map| map.dump()).collect();
     (ran, bench.buffer, values, bench.state.get())

@@ -1,7 +1,7 @@
 //! Installed forwarders: objects of `forwarders/objects` with state and maps, for passing packets.
 
 use super::harness::{Bench, ROOM, Ran};
-use longwire_program::{Maps, Object, Program, State};
+use longwire_program::{Maps, Object, Program, ProgramState};
 
 macro_rules! objects {
     ($($name:literal)+) => {
@@ -35,7 +35,7 @@ impl InstalledForwarder {
     pub fn new(name: &str, state: u32) -> Self {
         let program = program(name);
         let mut bench = Bench::new(&[], Maps::new(&program.maps, 2, 1).unwrap());
-        bench.state = State::new(state);
+        bench.state = ProgramState::new(state);
         Self { program, bench }
     }
 

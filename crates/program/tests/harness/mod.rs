@@ -1,7 +1,8 @@
 //! Runs programs on a packet, fully checked.
 
 use longwire_program::{
-    Code, Context, Effects, Environment, Machine, Maps, Packet, Stack, State, Stopped, Verdict, interpret,
+    Code, Context, Effects, Environment, Machine, Maps, Packet, ProgramState, Stack, Stopped, Verdict,
+    interpret,
 };
 
 /// Headroom and tailroom.
@@ -11,7 +12,7 @@ pub const ROOM: usize = 32;
 pub struct Bench {
     pub buffer: Vec<u8>,
     pub maps: Maps,
-    pub state: State,
+    pub state: ProgramState,
     pub context: Context,
     pub stack: Stack,
     pub budget: u64,
@@ -45,7 +46,7 @@ impl Bench {
         buffer.extend([0xee; ROOM]);
         let context =
             Context { ingress: 3, queue: 0x85, egress: 0, now: 5_000_000_123, worker: 1, mark: 0x9000_0001 };
-        Self { buffer, maps, state: State::new(64), context, stack: Stack::checked(), budget: 1000 }
+        Self { buffer, maps, state: ProgramState::new(64), context, stack: Stack::checked(), budget: 1000 }
     }
 
     pub fn run(&mut self, code: &Code) -> Result<Ran, Stopped> {

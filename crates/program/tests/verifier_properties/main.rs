@@ -9,8 +9,8 @@ mod pool;
 use harness::{Bench, ROOM};
 use longwire_program::{
     Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Narrow,
-    Object, Operand, Prices, Program, Register, Size, State, SwapWidth, VerifiedProgram, Width, assemble,
-    verify,
+    Object, Operand, Prices, Program, ProgramState, Register, Size, SwapWidth, VerifiedProgram, Width,
+    assemble, verify,
 };
 use pool::pool;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
 
 fn bench(verified: &VerifiedProgram, packet: &[u8]) -> Bench {
     let mut bench = Bench::new(packet, Maps::new(&verified.program().maps, 2, 1).unwrap());
-    bench.state = State::new(verified.state_size());
+    bench.state = ProgramState::new(verified.state_size());
     bench.budget = 1 << 20;
     bench
 }

@@ -24,12 +24,12 @@ use position::Position;
 #[derive(Debug, Clone)]
 pub struct Process {
     model: Model,
-    state: State,
+    state: ModelState,
     next: Nanos,
 }
 
 #[derive(Debug, Clone)]
-enum State {
+enum ModelState {
     /// The state at the last packet, from which a change continues, and the state at the next.
     Modulated { last: Modulated, ahead: Modulated },
     /// The dice are kept for another model.
@@ -61,13 +61,13 @@ impl Process {
             return (due, 0);
         }
         match &mut self.state {
-            State::Modulated { last, ahead } => {
+            ModelState::Modulated { last, ahead } => {
                 ahead.owe(&self.model);
                 last.clone_from(ahead);
                 self.next = ahead.advance(&self.model);
                 (due, self.model.size())
             }
-            State::Replay { position, .. } => {
+            ModelState::Replay { position, .. } => {
                 let size = position.take(&self.model);
                 self.next = position.due(&self.model);
                 (due, size)
@@ -84,20 +84,22 @@ impl Process {
         let old = std::mem::replace(&mut self.model, model);
         let goes_on = old.resembles(&self.model);
         match &mut self.state {
-            State::Modulated { last, ahead } if goes_on => {
+            ModelState::Modulated { last, ahead } if goes_on => {
                 last.run_to(&old, now);
                 last.adapt(&old, &self.model, now);
                 ahead.clone_from(last);
                 self.next = ahead.advance(&self.model);
             }
-            State::Replay { position, .. } if goes_on => {
+            ModelState::Replay { position, .. } if goes_on => {
                 position.adapt(&old, now);
                 self.next = position.due(&self.model);
             }
-            State::Modulated { ahead, .. } => {
+            ModelState::Modulated { ahead, .. } => {
                 (self.state, self.next) = begin(&self.model, now, ahead.dice().clone());
             }
-            State::Replay { dice, .. } => (self.state, self.next) = begin(&self.model, now, dice.clone()),
+            ModelState::Replay { dice, .. } => {
+                (self.state, self.next) = begin(&self.model, now, dice.clone());
+            }
         }
     }
 
@@ -113,16 +115,16 @@ impl Process {
 }
 
 /// The initial state, and the arrival time of the first packet.
-fn begin(model: &Model, now: Nanos, dice: Dice) -> (State, Nanos) {
+fn begin(model: &Model, now: Nanos, dice: Dice) -> (ModelState, Nanos) {
     if matches!(model, Model::Replay { .. }) {
         let position = Position::at(now);
         let next = position.due(model);
-        return (State::Replay { position, dice }, next);
+        return (ModelState::Replay { position, dice }, next);
     }
     let last = Modulated::begin(model, now, dice);
     let mut ahead = last.clone();
     let next = ahead.advance(model);
-    (State::Modulated { last, ahead }, next)
+    (ModelState::Modulated { last, ahead }, next)
 }
 
 #[cfg(test)]

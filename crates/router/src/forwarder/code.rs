@@ -1,7 +1,9 @@
 //! A program's code, and its execution on a packet.
 
 use longwire_jit::{CompiledProgram, PreparedProgram, PreparedWithHelpers, compile};
-use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, VerifiedProgram, interpret};
+use longwire_program::{
+    ABORTED, Fact, Helper, Item, Machine, Maps, ProgramState, VerifiedProgram, interpret,
+};
 use std::sync::Arc;
 
 /// How a program is run.
@@ -28,7 +30,7 @@ impl Code {
 
     /// Prepares it for a series of packets, if it is compiled and does not move packets' ends.
     #[inline]
-    pub fn ready<'f>(&'f self, state: &'f State) -> Option<How<'f>> {
+    pub fn ready<'f>(&'f self, state: &'f ProgramState) -> Option<How<'f>> {
         let Self::Compiled(compiled) = self else { return None };
         let alone = compiled.alone(state).map(How::Alone);
         alone.or_else(|| compiled.helped(state).map(How::Helped))

@@ -15,7 +15,7 @@ use longwire_jit::{PreparedProgram, Shown};
 use longwire_program::map::MapError;
 use longwire_program::{
     Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
-    Packet, Program, Register, Rejected, Stack, State, Verdict, VerifiedProgram, verify,
+    Packet, Program, ProgramState, Register, Rejected, Stack, Verdict, VerifiedProgram, verify,
 };
 use longwire_punt::AttachmentId;
 use longwire_units::counted;
@@ -83,7 +83,7 @@ pub enum PrepareError {
     #[error(
         "the state is {}; the program uses {used}, and {most} are the most",
         counted(*size, "byte"),
-        most = State::MAX
+        most = ProgramState::MAX
     )]
     State {
         /// The requested size.
@@ -131,7 +131,7 @@ pub struct Forwarder {
     code: Code,
     exits: Exits,
     maps: Arc<Maps>,
-    state: Arc<State>,
+    state: Arc<ProgramState>,
     counters: Counters,
     pub(super) costs: Costs,
     random: Random,
@@ -188,7 +188,7 @@ impl Forwarder {
         let all = || exits.all().chain([&verified]);
         let used = all().map(VerifiedProgram::state_size).max().unwrap_or(0);
         let size = installation.state.unwrap_or(used);
-        if size < used || size > State::MAX {
+        if size < used || size > ProgramState::MAX {
             return Err(PrepareError::State { size, used });
         }
         let links = all().map(VerifiedProgram::links).max().unwrap_or(0);
@@ -216,7 +216,7 @@ impl Forwarder {
             code,
             exits,
             maps,
-            state: state.cloned().unwrap_or_else(|| Arc::new(State::new(size))),
+            state: state.cloned().unwrap_or_else(|| Arc::new(ProgramState::new(size))),
             counters: Counters::default(),
             costs: Costs::new(),
             random: Random::default(),
@@ -265,7 +265,7 @@ impl Forwarder {
     }
 
     /// Its state. Reading or writing it as a whole must be done by its router.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &ProgramState {
         &self.state
     }
 

@@ -1,6 +1,6 @@
 //! Neighbours known to a control plane.
 
-use super::{AnswerFlags, FREE, Neighbours, Slot, State};
+use super::{AnswerFlags, FREE, NeighbourState, Neighbours, Slot};
 use crate::control::Confirmation;
 use longwire_units::Nanos;
 
@@ -9,9 +9,9 @@ impl Neighbours {
     /// there is no room.
     pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Confirmation, now: Nanos) -> bool {
         let state = match known {
-            Confirmation::Permanent => State::Permanent,
-            Confirmation::Answered => State::Reachable,
-            Confirmation::Doubtful => State::Stale,
+            Confirmation::Permanent => NeighbourState::Permanent,
+            Confirmation::Answered => NeighbourState::Reachable,
+            Confirmation::Doubtful => NeighbourState::Stale,
         };
         let Some(at) = self.place(port, address) else {
             if known == Confirmation::Doubtful {
@@ -25,8 +25,8 @@ impl Neighbours {
         let was = slot.state;
         match (known, was) {
             (Confirmation::Permanent, _) => {}
-            (_, State::Permanent) => return true,
-            (Confirmation::Doubtful, State::Incomplete) | (Confirmation::Answered, _) => {}
+            (_, NeighbourState::Permanent) => return true,
+            (Confirmation::Doubtful, NeighbourState::Incomplete) | (Confirmation::Answered, _) => {}
             (Confirmation::Doubtful, _) if slot.mac == mac => return true,
             (Confirmation::Doubtful, _) => {}
         }
@@ -36,8 +36,8 @@ impl Neighbours {
             self.unasked -= 1;
         }
         match was {
-            State::Probe => self.stop_asking(port, address),
-            State::Incomplete => {
+            NeighbourState::Probe => self.stop_asking(port, address),
+            NeighbourState::Incomplete => {
                 let asked = self.asked.iter_mut().find(|it| (it.port, it.address) == (port, address));
                 asked.into_iter().for_each(|it| it.due = now);
                 self.note_due();
@@ -51,9 +51,9 @@ impl Neighbours {
     pub fn forget(&mut self, port: u16, address: u128) -> bool {
         let Some(at) = self.place(port, address) else { return false };
         match self.slots[at].state {
-            State::Incomplete => return false,
+            NeighbourState::Incomplete => return false,
             _ if self.slots[at].waiting > 0 => return false,
-            State::Probe => self.stop_asking(port, address),
+            NeighbourState::Probe => self.stop_asking(port, address),
             _ => {}
         }
         self.remove(at);

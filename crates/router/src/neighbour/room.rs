@@ -1,6 +1,6 @@
 //! Room for a new neighbour, and the choice of a victim.
 
-use super::{Neighbours, REACH, Slot, State};
+use super::{NeighbourState, Neighbours, REACH, Slot};
 use longwire_units::Nanos;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ impl Neighbours {
     pub(super) fn insert(&mut self, slot: Slot, now: Nanos) -> Option<usize> {
         let home = self.home(slot.port, slot.address);
         let reach = home..home + REACH;
-        let free = reach.clone().find(|&at| self.slots[at].state == State::Free);
+        let free = reach.clone().find(|&at| self.slots[at].state == NeighbourState::Free);
         if let Some(at) = free.filter(|_| self.used < self.limits.neighbours) {
             self.used += 1;
             self.held.take(slot.port);
@@ -22,9 +22,9 @@ impl Neighbours {
         }
         let at = reach.clone().find(|&at| self.is_old(at, now)).or_else(|| {
             // Neighbours from unsolicited messages give way to requested ones.
-            reach
-                .clone()
-                .find(|&at| !slot.unasked && self.slots[at].unasked && self.slots[at].state == State::Stale)
+            reach.clone().find(|&at| {
+                !slot.unasked && self.slots[at].unasked && self.slots[at].state == NeighbourState::Stale
+            })
         });
         let at = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach.clone()));
         let at = at.or_else(|| {
@@ -43,7 +43,7 @@ impl Neighbours {
                 self.remove(victim);
                 self.used += 1;
                 // Those behind it have moved up, and may have freed another slot.
-                (home..home + REACH).find(|&at| self.slots[at].state == State::Free)?
+                (home..home + REACH).find(|&at| self.slots[at].state == NeighbourState::Free)?
             }
             _ => {
                 self.unasked -= usize::from(self.slots[victim].unasked);
@@ -102,12 +102,12 @@ impl Neighbours {
 
     fn is_idle(&self, at: usize) -> bool {
         let slot = &self.slots[at];
-        matches!(slot.state, State::Stale | State::Reachable) && slot.waiting == 0
+        matches!(slot.state, NeighbourState::Stale | NeighbourState::Reachable) && slot.waiting == 0
     }
 
     fn is_old(&self, at: usize, now: Nanos) -> bool {
         let slot = &self.slots[at];
-        matches!(slot.state, State::Stale | State::Reachable)
+        matches!(slot.state, NeighbourState::Stale | NeighbourState::Reachable)
             && now.since(slot.confirmed) >= self.limits.forget
     }
 }

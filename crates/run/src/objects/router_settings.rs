@@ -10,7 +10,7 @@ use super::settings::SettingPair;
 use crate::programs::wrong;
 use longwire_assemble::change_router;
 use longwire_control::{
-    Bounds, Kind, NewForwarder, ProgramRequest, Quantity, SetError, Settable, State, TypeQuery,
+    Bounds, Kind, NewForwarder, NewState, ProgramRequest, Quantity, SetError, Settable, TypeQuery,
 };
 use longwire_engine::Remote;
 use longwire_router::Router;
@@ -226,7 +226,7 @@ impl LiveRouters {
             (None, Some((router, found))) => match pairs {
                 [(key, data)] if key == DATA => (
                     router,
-                    ProgramRequest::Set(number_of(&found)?, State { data: data.clone(), kind: None }),
+                    ProgramRequest::Set(number_of(&found)?, NewState { data: data.clone(), kind: None }),
                 ),
                 _ => {
                     let reason = "of a program that is there only data can be set; all else is chosen when \

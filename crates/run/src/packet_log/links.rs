@@ -26,12 +26,12 @@ pub type Placing = Arc<Mutex<PlacedNumbers>>;
 #[derive(Debug)]
 pub struct LoggedLinks {
     pattern: Option<LinkPattern>,
-    state: Mutex<State>,
+    state: Mutex<LinkNames>,
     placed: Box<[Placing]>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LinkNames {
     /// By number in the log.
     names: Vec<String>,
     /// By worker.
@@ -47,7 +47,7 @@ impl LoggedLinks {
     /// Of a run with so many workers: links that fit the pattern, or all.
     pub fn new(pattern: Option<LinkPattern>, workers: u32) -> Self {
         let placed = (0..workers).map(|_| Placing::default()).collect();
-        let state = State { names: Vec::new(), numbers: vec![Vec::new(); workers as usize] };
+        let state = LinkNames { names: Vec::new(), numbers: vec![Vec::new(); workers as usize] };
         Self { pattern, state: Mutex::new(state), placed }
     }
 
@@ -60,7 +60,7 @@ impl LoggedLinks {
     /// engine will find at `refs`. Each worker's recorder hears of it once.
     pub fn place(&self, plan: &Plan, refs: &[LinkRef], fresh: impl Iterator<Item = u32>) {
         let mut state = lock(&self.state);
-        let State { names, numbers } = &mut *state;
+        let LinkNames { names, numbers } = &mut *state;
         for place in fresh {
             let (name, link) = (&plan.links[place as usize].name, refs[place as usize]);
             let own = &mut numbers[link.worker() as usize];

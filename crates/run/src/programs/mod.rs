@@ -12,7 +12,7 @@ use leases::LENGTHS;
 
 use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
-use longwire_control::{Entries, NewForwarder, ProgramRequest, Rings, SetError, State, TypeQuery};
+use longwire_control::{Entries, NewForwarder, NewState, ProgramRequest, Rings, SetError, TypeQuery};
 use longwire_engine::{NodeRef, Remote};
 use longwire_program::{Resource, ShippedForwarder};
 use longwire_punt::AttachmentId;
@@ -76,7 +76,7 @@ impl LiveRouters {
                 }
                 Ok(answer)
             }
-            ProgramRequest::Set(fid, State { data, kind }) => at.set(*fid, data, kind.as_deref()),
+            ProgramRequest::Set(fid, NewState { data, kind }) => at.set(*fid, data, kind.as_deref()),
             ProgramRequest::Events(fid, Rings { map, kind }) => {
                 events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
             }

@@ -6,7 +6,7 @@
 //! that pass (`+ 1000000`). Other lines are ignored.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
-use longwire_control::{ProgramRequest, SetError, State};
+use longwire_control::{NewState, ProgramRequest, SetError};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
@@ -166,7 +166,7 @@ impl Bench {
                 assert!(before.forwarder(Fid(*fid)).is_some() && now.forwarder(Fid(*fid)).is_none());
                 self.done.removed += 1;
             }
-            ProgramRequest::Set(fid, State { data, .. }) => {
+            ProgramRequest::Set(fid, NewState { data, .. }) => {
                 let kept = self.router.borrow().data(Fid(*fid));
                 assert_eq!(kept, hexadecimal(data).ok());
             }

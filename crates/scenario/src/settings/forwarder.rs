@@ -11,7 +11,7 @@ pub(crate) struct ForwarderSettings {
     #[setting(
         default_is = "as much as the program uses",
         min = Bytes(0),
-        max = Bytes(longwire_program::State::MAX as u64)
+        max = Bytes(longwire_program::ProgramState::MAX as u64)
     )]
     pub state: Option<Bytes>,
     /// The output queue of its packets: the band or class of the first link.

@@ -8,8 +8,8 @@ use longwire_bench::rig::{Frame, FrameSpec, Rig, destination, in_turns};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_program::{
-    Context, Effects, Environment, Finished, Item, Machine, Maps, Packet, Prices, Program, Stack, State,
-    interpret, verify,
+    Context, Effects, Environment, Finished, Item, Machine, Maps, Packet, Prices, Program, ProgramState,
+    Stack, interpret, verify,
 };
 use longwire_report::Row;
 use longwire_router::{Admission, Key};
@@ -82,7 +82,7 @@ pub(super) fn interpreted(
     frame: &mut [u8],
 ) -> Result<Finished, BenchError> {
     let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
-    let state = State::new(written.len() as u32);
+    let state = ProgramState::new(written.len() as u32);
     if !state.set(written) {
         return Err(super::failed("writing the state", "it has another size"));
     }

@@ -12,7 +12,7 @@ mod replace;
 use crate::commands::ctl::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
-use longwire_control::{Entries, MapChange, NewForwarder, ProgramRequest, State};
+use longwire_control::{Entries, MapChange, NewForwarder, NewState, ProgramRequest};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -304,7 +304,7 @@ impl Args {
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
             Action::Set(Set { target, fid, data, kind }) => {
-                target.ask(&ProgramRequest::Set(fid, State { data, kind }))?;
+                target.ask(&ProgramRequest::Set(fid, NewState { data, kind }))?;
                 done("forwarder set", &target, &[fid])
             }
             Action::Replace(args) => args.run(),

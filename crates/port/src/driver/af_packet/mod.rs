@@ -13,6 +13,7 @@ mod splits;
 
 pub use open::Opener;
 
+use super::interface_state::InterfaceState;
 use super::kernel_clock::Mapping;
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, RawFrame};
@@ -76,7 +77,7 @@ pub struct AfPacket {
     /// When it was opened: no timestamp is earlier.
     opened: u64,
     mtu: u32,
-    state: State,
+    state: InterfaceState,
     /// Whether there is a carrier, if read since the last check.
     carrier: Option<bool>,
     next_state: u64,
@@ -90,13 +91,6 @@ pub struct AfPacket {
     ring_full: Cell<u64>,
     lost: Cell<u64>,
     shared: Arc<SharedState>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Up,
-    Down,
-    Gone,
 }
 
 impl AfPacket {
@@ -180,7 +174,7 @@ impl AfPacket {
             mapping: Mapping::measure(),
             opened: monotonic().0,
             mtu,
-            state: State::Up,
+            state: InterfaceState::Up,
             carrier: None,
             next_state: 0,
             next_clock: 0,
@@ -225,11 +219,11 @@ impl AfPacket {
         self.next_state = now + STATE_EVERY;
         self.carrier = None;
         self.state = match self.interface.link_up() {
-            Ok(true) => State::Up,
-            Ok(false) => State::Down,
-            Err(_) => State::Gone,
+            Ok(true) => InterfaceState::Up,
+            Ok(false) => InterfaceState::Down,
+            Err(_) => InterfaceState::Gone,
         };
-        if self.state != State::Up {
+        if self.state != InterfaceState::Up {
             clear_error(self.socket.as_fd());
         }
         if now >= self.next_clock {
@@ -245,8 +239,10 @@ impl AfPacket {
     fn error(&self) -> PortError {
         let port = self.name.clone();
         match self.state {
-            State::Gone => PortError::Vanished { port },
-            State::Up | State::Down => PortError::Down { port, interface: self.interface.name().to_owned() },
+            InterfaceState::Gone => PortError::Vanished { port },
+            InterfaceState::Up | InterfaceState::Down => {
+                PortError::Down { port, interface: self.interface.name().to_owned() }
+            }
         }
     }
 
@@ -256,8 +252,8 @@ impl AfPacket {
         let result = self.sender.send(self.socket.as_fd(), pool, frames, self.mtu, &mut self.stats);
         match result {
             Ok(()) => return Ok(()),
-            Err(SendFailure::Down) => self.state = State::Down,
-            Err(SendFailure::Gone) => self.state = State::Gone,
+            Err(SendFailure::Down) => self.state = InterfaceState::Down,
+            Err(SendFailure::Gone) => self.state = InterfaceState::Gone,
             Err(SendFailure::Full) => {
                 // The kernel returns the same for a missing carrier, which is not an overload.
                 if *self.carrier.get_or_insert_with(|| self.interface.carrier()) {
@@ -298,7 +294,7 @@ impl Port for AfPacket {
         }
         let before = batch.len();
         self.drain(pool, now.0, batch);
-        if self.state == State::Up || batch.len() > before { Ok(()) } else { Err(self.error()) }
+        if self.state == InterfaceState::Up || batch.len() > before { Ok(()) } else { Err(self.error()) }
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {

@@ -4,4 +4,4 @@ mod blast;
 mod pair;
 
 pub use blast::{Blast, BlastError, BlastPlan, Pair};
-pub use pair::{Facts, FarEnd, Frame, MemoryPort, State};
+pub use pair::{Facts, FarEnd, Frame, MemoryPort};

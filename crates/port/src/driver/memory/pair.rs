@@ -4,6 +4,7 @@
 //! Each direction has a ring of bytes and a ring of metadata, allocated at the start. The two ends may be in
 //! different threads.
 
+use crate::driver::interface_state::InterfaceState;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, MAX_FRAME, Meta, Pool, Train};
 use longwire_units::Nanos;
@@ -90,18 +91,6 @@ pub struct Frame {
     pub facts: Facts,
 }
 
-/// State of the port, set by the far end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum State {
-    /// It carries frames.
-    Up = 0,
-    /// The wire is unplugged.
-    Down = 1,
-    /// The interface is gone.
-    Gone = 2,
-}
-
 /// The writing end of a direction.
 struct Sender {
     facts: Producer<(Facts, u32)>,
@@ -140,7 +129,7 @@ impl MemoryPort {
     pub fn pair(name: &str, stamp: Stamp, frames: usize, bytes: usize) -> (Self, FarEnd) {
         let (to_port, from_far) = ring(frames, bytes);
         let (to_far, from_port) = ring(frames, bytes);
-        let state = Arc::new(AtomicU8::new(State::Up as u8));
+        let state = Arc::new(AtomicU8::new(InterfaceState::Up as u8));
         let port = Self {
             name: name.into(),
             stamp,
@@ -200,7 +189,7 @@ impl FarEnd {
     }
 
     /// Brings the port up, takes it down, or away.
-    pub fn set_state(&mut self, state: State) {
+    pub fn set_state(&mut self, state: InterfaceState) {
         self.state.store(state as u8, Ordering::Relaxed);
     }
 }
@@ -387,15 +376,15 @@ mod tests {
         assert_eq!(port.stats().in_pool_full, 1);
         held.into_iter().for_each(|handle| pool.free(handle));
 
-        far.set_state(State::Gone);
+        far.set_state(InterfaceState::Gone);
         batch.clear();
         batch.push(pool.insert(&[0; 60]).unwrap());
         assert!(matches!(port.transmit(&mut pool, &batch), Err(PortError::Vanished { .. })));
         assert_eq!((port.stats().out_down, pool.live()), (1, 0));
-        far.set_state(State::Down);
+        far.set_state(InterfaceState::Down);
         batch.clear();
         assert!(matches!(port.receive(&mut pool, Nanos(3), &mut batch), Err(PortError::Down { .. })));
-        far.set_state(State::Up);
+        far.set_state(InterfaceState::Up);
         assert!(port.receive(&mut pool, Nanos(3), &mut batch).is_ok());
     }
 

@@ -12,6 +12,7 @@ mod steer;
 pub use open::Opener;
 pub use send::Writes;
 
+use super::interface_state::InterfaceState;
 use super::reopening::Reopening;
 use crate::interface::{Counters, Interface, OpenError, Request, namespace};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -60,7 +61,7 @@ pub struct Tap {
     sender: Sender,
     reader: Reader,
     mtu: u32,
-    state: State,
+    state: InterfaceState,
     next_state: u64,
     stats: PortStats,
     /// The kernel's counters, in the namespace where the interface was last seen, and their last value; in
@@ -71,13 +72,6 @@ pub struct Tap {
 /// The kernel's counters, if the interface still exists, and the number of lost frames when they were last
 /// read.
 type DropCounter = (Option<Counters>, u64);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Up,
-    Down,
-    Gone,
-}
 
 /// The origin of a TAP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +178,7 @@ impl Tap {
             queues: count,
             reader: Reader::new(),
             mtu: options.mtu,
-            state: State::Up,
+            state: InterfaceState::Up,
             next_state: 0,
             stats: PortStats::default(),
             counters: counters.take(),
@@ -248,24 +242,24 @@ impl Tap {
         let answered = unsafe { libc::poll(&raw mut ask, 1, 0) };
         self.state = match ask.revents {
             _ if answered < 0 => self.state,
-            events if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 => State::Gone,
-            events if events & libc::POLLOUT != 0 => State::Up,
-            _ => State::Down,
+            events if events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 => InterfaceState::Gone,
+            events if events & libc::POLLOUT != 0 => InterfaceState::Up,
+            _ => InterfaceState::Down,
         };
     }
 
     fn check(&self) -> Result<(), PortError> {
         let port = self.name.clone();
         match self.state {
-            State::Up => Ok(()),
-            State::Down => {
+            InterfaceState::Up => Ok(()),
+            InterfaceState::Down => {
                 // A host's interface has been renamed.
                 let found = self.interface();
                 let interface =
                     found.map_or_else(|_| self.interface.clone(), |found| found.name().to_owned());
                 Err(PortError::Down { port, interface })
             }
-            State::Gone => Err(PortError::Vanished { port }),
+            InterfaceState::Gone => Err(PortError::Vanished { port }),
         }
     }
 }
@@ -295,9 +289,13 @@ impl Port for Tap {
         }
         let before = batch.len();
         if let Err(error) = self.drain(pool, batch) {
-            self.state = if error.raw_os_error() == Some(libc::EBADFD) { State::Gone } else { State::Down };
+            self.state = if error.raw_os_error() == Some(libc::EBADFD) {
+                InterfaceState::Gone
+            } else {
+                InterfaceState::Down
+            };
         }
-        if self.state == State::Up || batch.len() > before { Ok(()) } else { self.check() }
+        if self.state == InterfaceState::Up || batch.len() > before { Ok(()) } else { self.check() }
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
@@ -307,7 +305,7 @@ impl Port for Tap {
         match not_up {
             None => Ok(()),
             Some(answer) => {
-                self.state = if answer == Answer::Gone { State::Gone } else { State::Down };
+                self.state = if answer == Answer::Gone { InterfaceState::Gone } else { InterfaceState::Down };
                 self.check()
             }
         }

@@ -3,8 +3,8 @@
 use longwire_jit::{Arrival, CompiledProgram, Halted, Session, Visit, compile, compile_unverified};
 use longwire_packet::{Handle, Pool};
 use longwire_program::{
-    Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, Region, RouteAnswer, RouteQuery,
-    Stack, State, Stopped, Verdict, interpret, verify,
+    Context, Effects, Environment, Machine, MapKind, Maps, Packet, Program, ProgramState, Region,
+    RouteAnswer, RouteQuery, Stack, Stopped, Verdict, interpret, verify,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Bench {
 
     /// On three packets, in a loop with this quiet value, or one by one. None if the program calls helpers.
     fn visited(&self, compiled: &CompiledProgram, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
-        let (mut stack, state) = (Stack::trusting(), State::new(STATE));
+        let (mut stack, state) = (Stack::trusting(), ProgramState::new(STATE));
         let alone = compiled.alone(&state)?;
         let mut pool = Pool::new(1 << 20).unwrap();
         let handles: [Handle; 3] = std::array::from_fn(|at| {
@@ -189,7 +189,7 @@ impl Bench {
         buffer.extend([0xee; ROOM]);
         let data = ROOM..ROOM + self.packet.len();
         let (mut stack, state, mut environment) =
-            (Stack::trusting(), State::new(STATE), Counting(0, self.route));
+            (Stack::trusting(), ProgramState::new(STATE), Counting(0, self.route));
         stack.bytes_mut().iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
         let mut machine = Machine {
             context: self.context,
