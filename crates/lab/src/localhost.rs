@@ -1,8 +1,9 @@
 //! Loopback services across the link of `exec`, in both directions.
 //!
-//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address. There
-//! a relay listens, only on the link's interface, and connects to the machine's 127.0.0.1: services see a
-//! client of their own machine. In the other direction, a relay on the machine's 127.0.0.1 connects to the
+//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address, and to
+//! the port of a relay there. It listens only on the link's interface, and connects to the machine's 127.0.0.1:
+//! services see a client of their own machine. The relay has a port of its own, because a socket at the
+//! service's would keep services from listening there on every address. In the other direction, a relay on the machine's 127.0.0.1 connects to the
 //! near end's address, which the kernel there translates to the command's 127.0.0.1.
 //!
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
@@ -149,9 +150,10 @@ impl Localhost {
                 };
                 let listed = listed.each().collect();
                 ends.reach(&listed).map_err(doing())?;
-                ends.redirect(&listed).map_err(doing())?;
-                relays.extend(std::mem::take(&mut ends.relays).into_values().flatten());
-                relays.extend(std::mem::take(&mut ends.by_ipv6).into_values().flat_map(|(_, relays)| relays));
+                ends.redirect().map_err(doing())?;
+                let made = [&mut ends.relays, &mut ends.by_ipv6].map(std::mem::take);
+                relays
+                    .extend(made.into_iter().flat_map(BTreeMap::into_values).flat_map(|(_, relays)| relays));
                 None
             }
         };
@@ -190,7 +192,7 @@ impl PublishedPorts {
     }
 }
 
-/// Both ends, and the relays at them by their ports.
+/// Both ends, and the relays at them.
 #[derive(Debug)]
 struct LoopbackRelays {
     near: Namespace,
@@ -204,14 +206,17 @@ struct LoopbackRelays {
     /// The near end's and the far end's.
     addresses: [Ipv4Addr; 2],
     back: BTreeSet<u16>,
-    relays: BTreeMap<u16, Vec<PortRelay>>,
-    /// Relays at the near end from `::1`, by the ports that they are for.
-    by_ipv6: BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>,
+    /// Relays at the far end.
+    relays: ByPort,
+    /// Relays at the near end from `::1`.
+    by_ipv6: ByPort,
 }
 
+/// Relays, by the ports that they are for.
+type ByPort = BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>;
+
 impl LoopbackRelays {
-    /// Has relays for these ports, and for no others. A port at which a service listens on every address of
-    /// the machine needs none at the far end.
+    /// Has relays for these ports, and for no others.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
         self.relays.retain(|port, _| ports.contains(port));
         let new: Vec<u16> = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
@@ -228,9 +233,10 @@ impl LoopbackRelays {
         Ok(())
     }
 
-    fn redirect(&self, out: &BTreeSet<u16>) -> io::Result<()> {
-        let by_ipv6 = self.by_ipv6.iter().map(|(&port, &(relays, _))| (port, relays)).collect();
-        let [out, back] = [out, &self.back].map(|ports| ports.iter().copied().collect());
+    fn redirect(&self) -> io::Result<()> {
+        let [out, by_ipv6] = [&self.relays, &self.by_ipv6]
+            .map(|relays| relays.iter().map(|(&port, &(at, _))| (port, at)).collect());
+        let back = self.back.iter().copied().collect();
         let redirections = Redirections { out, back, by_ipv6 };
         let [own, other] = self.addresses;
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
@@ -253,7 +259,7 @@ impl LoopbackRelays {
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
         self.reach(&ports)?;
-        self.redirect(&ports)?;
+        self.redirect()?;
         Ok(ports)
     }
 }
@@ -290,32 +296,27 @@ fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts
     Some((port, (ports, vec![tcp, udp])))
 }
 
-/// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
+/// Relays at the far end to a port of its machine's loopback.
 fn receive(
     (at, index): (Ipv4Addr, u32),
     port: u16,
     machine: &Arc<SocketNetwork>,
-) -> io::Result<Vec<PortRelay>> {
+) -> io::Result<(RelayPorts, Vec<PortRelay>)> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
         // Accepts neither the machine's networks nor the machine itself.
         socket_option::bind_to_interface(&socket, index)?;
-        rustix::net::sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
-        bind(&socket, &SocketAddr::from((at, port)))?;
+        bind(&socket, &SocketAddr::from((at, 0)))?;
         Ok::<_, io::Error>(socket)
     };
-    let unless_taken = |made: io::Result<PortRelay>| match made {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
-        other => other.map(Some),
-    };
-    let tcp = socket(SocketType::STREAM).and_then(|socket| {
-        listen(&socket, BACKLOG)?;
-        PortRelay::tcp(TcpListener::from(socket), Arc::clone(machine), to.to_vec())
-    });
-    let udp = socket(SocketType::DGRAM)
-        .and_then(|socket| PortRelay::udp(UdpSocket::from(socket), Arc::clone(machine), to[0]));
-    Ok([unless_taken(tcp)?, unless_taken(udp)?].into_iter().flatten().collect())
+    let tcp = socket(SocketType::STREAM)?;
+    listen(&tcp, BACKLOG)?;
+    let (tcp, udp) = (TcpListener::from(tcp), UdpSocket::from(socket(SocketType::DGRAM)?));
+    let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
+    let tcp = PortRelay::tcp(tcp, Arc::clone(machine), to.to_vec())?;
+    let udp = PortRelay::udp(udp, Arc::clone(machine), to[0])?;
+    Ok((ports, vec![tcp, udp]))
 }
 
 /// The ports at which something listens on the loopback, or on every address, in the network whose tables are

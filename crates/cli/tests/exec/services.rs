@@ -3,11 +3,11 @@
 use crate::support::{Folder, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY};
 use longwire_lab::{BindGuard, Lab, Namespace};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::chown;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,7 @@ fn a_service_that_can_not_be_restricted_is_not_started() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// A service on the loopback of a lab's host a, over TCP and UDP on one port: it answers with the client's
-/// address.
+/// A service of a lab's host a, over TCP and UDP on one port: it answers with the client's address.
 pub struct Loopback {
     pub port: u16,
     pub udp: UdpSocket,
@@ -70,20 +69,27 @@ pub struct Loopback {
 
 impl Loopback {
     pub fn start(machine: &Machine) -> Self {
+        Self::start_at(machine, "127.0.0.1:0")
+    }
+
+    fn start_at(machine: &Machine, at: &str) -> Self {
         let lab = Lab::open(&machine.name).unwrap();
         let host = lab.host("a").unwrap();
         let bound = host.run(|| {
-            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let tcp = TcpListener::bind(at).unwrap();
             let udp = UdpSocket::bind(tcp.local_addr().unwrap()).unwrap();
             (tcp, udp)
         });
         let (tcp, udp) = bound.unwrap();
         let (port, own) = (tcp.local_addr().unwrap().port(), udp.try_clone().unwrap());
         let streams = std::thread::spawn(move || {
-            let (mut stream, from) = tcp.accept().unwrap();
-            let mut question = String::new();
-            BufReader::new(&stream).read_line(&mut question).unwrap();
-            write!(stream, "{} asked {question}", from.ip()).unwrap();
+            let (mut question, mut asked) = (String::new(), None);
+            // Whoever only looks whether it is reached asks nothing.
+            while question.is_empty() {
+                let (stream, from) = asked.insert(tcp.accept().unwrap());
+                BufReader::new(&*stream).read_line(&mut question).unwrap();
+                write!(stream, "{} asked {question}", from.ip()).unwrap();
+            }
         });
         let datagrams = std::thread::spawn(move || {
             let mut buffer = [0; 100];
@@ -148,6 +154,53 @@ fn services_of_the_loopback_are_reached_through_the_link() {
     let script = "exec 3<>/dev/tcp/127.0.0.1/9";
     assert_ne!(machine.exec(&["-q", "--", "bash", "-c", script]).status.code(), Some(0));
     assert_eq!(machine.settings(), before);
+}
+
+/// Starts `longwire exec` of a bash script, which has said a line.
+fn begin(machine: &Machine, option: &str, script: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut running = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q", "--delay", "20ms", option])
+        .args(["--", "timeout", "60", "bash", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    (running, output)
+}
+
+#[test]
+fn services_that_start_later_listen_on_every_address_and_are_reached() {
+    let Some(machine) = Machine::new("later") else { return };
+    for option in ["--localhost=7006", "--localhost"] {
+        let reached = "(exec 3<>/dev/tcp/127.0.0.1/7006) 2> /dev/null";
+        let script =
+            format!("echo; read; until {reached}; do sleep 0.05; done; {}", asking("127.0.0.1", 7006));
+        let (mut running, mut output) = begin(&machine, option, &script);
+        let service = Loopback::start_at(&machine, "0.0.0.0:7006");
+        running.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let mut text = String::new();
+        output.read_to_string(&mut text).unwrap();
+        assert!(running.wait().unwrap().success(), "{text}");
+        assert_asked(&text, [80, 40]);
+        service.join();
+    }
+}
+
+/// A port has two protocols, and each its own services.
+#[test]
+fn a_service_of_tcp_keeps_none_of_udp_from_its_port() {
+    let Some(machine) = Machine::new("beside") else { return };
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    let tcp = host.run(|| TcpListener::bind("127.0.0.1:7007").unwrap()).unwrap();
+    let (mut running, _output) = begin(&machine, "--localhost", "echo; read");
+    let udp = host.run(|| UdpSocket::bind("0.0.0.0:7007")).unwrap();
+    assert!(udp.is_ok(), "{udp:?}");
+    drop(tcp);
+    running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(running.wait().unwrap().success());
 }
 
 #[test]
