@@ -99,6 +99,53 @@ fn files_of_a_run_are_the_caller_s() {
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
 }
 
+/// Neither a link of the user's to a file of root's nor a folder of root's can be written through it.
+#[test]
+fn files_of_a_run_are_the_user_s() {
+    let Some(machine) = Machine::new("owned") else { return };
+    let (folder, root) = (Folder::new("owned"), Folder::new("roots"));
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let names = ["run.pcapng", "run.log", "run.json", "run.csv", "packets.lwlog", "packets.1.lwlog"];
+    let [record, messages, json, series, log, _] = names.map(|name| folder.text(name));
+    let ran = machine.sh(&format!(
+        "SUDO_UID=0 SUDO_GID=0 {LONGWIRE} exec --user nobody --record {record} --messages {messages} \
+         --json={json} --series {series} --log {log} --file-size 64KiB \
+         -- sh -c 'ping -q -i 0.002 -c 1000 $LONGWIRE_FAR'"
+    ));
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    assert!(std::fs::read_to_string(json).unwrap().contains("\"exec\""));
+    for name in names {
+        let made = std::fs::metadata(folder.path(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY), "{name}");
+    }
+    let refused = |options: &[&str]| {
+        let ran = machine.exec(&[&["-q", "--user", "nobody"], options].concat());
+        assert_eq!(
+            (ran.status.code(), stdout(&ran).as_str()),
+            (Some(2), ""),
+            "{options:?}: {}",
+            stderr(&ran)
+        );
+        assert!(stderr(&ran).contains("Permission denied"), "{options:?}: {}", stderr(&ran));
+    };
+    for (option, extension) in
+        [("--json", "json"), ("--record", "pcapng"), ("--log", "lwlog"), ("--series", "csv")]
+    {
+        let kept = root.write(&format!("kept.{extension}"), "kept");
+        let link = folder.text(&format!("link.{extension}"));
+        std::os::unix::fs::symlink(&kept, &link).unwrap();
+        refused(&[&format!("{option}={link}"), "--", "echo", "ran"]);
+        refused(&[&format!("{option}={}", root.text(&format!("new.{extension}"))), "--", "echo", "ran"]);
+        // Neither by a wrong command line.
+        machine.exec(&["--user", "nobody", &format!("--json={link}"), "--rate", "none", "--", "true"]);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "kept", "{option}");
+    }
+    let link = folder.text("link.json");
+    let ran = machine.exec(&["--user", "nobody", "--messages", &link, "--", "echo", "ran"]);
+    assert_eq!((ran.status.code(), stdout(&ran).as_str()), (Some(2), ""), "{}", stderr(&ran));
+    assert_eq!(std::fs::read_to_string(root.path("kept.json")).unwrap(), "kept");
+}
+
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
 #[test]
 fn what_is_not_faithful_fails_if_that_is_required() {

@@ -19,11 +19,12 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
+use outputs::Outputs;
 use serde_json::Value;
 use serve::Services;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 /// Exit status of shells when a command can't be executed, and when it is not found.
@@ -129,6 +130,9 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 
+    #[arg(skip)]
+    outputs: Outputs,
+
     /// The command and its arguments. Default: your shell.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -163,24 +167,27 @@ impl Args {
     ///
     /// # Errors
     /// If the options are wrong, or the link or a service can't be made.
-    pub fn run(self) -> anyhow::Result<Outcome> {
-        let done = self.run_behind_link();
+    pub fn run(mut self) -> anyhow::Result<Outcome> {
+        let users = self.users();
+        self.outputs.user = users.as_ref().ok().and_then(|users| users.command.clone());
+        let done = users.and_then(|users| self.run_behind_link(&users));
         if let (Err(error), Some(file)) = (&done, &self.json) {
-            write_json(file, &format!("{:#}", json::of_error(error)))?;
+            self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
         }
         done
     }
 
-    fn run_behind_link(&self) -> anyhow::Result<Outcome> {
-        let users = self.users()?;
+    fn run_behind_link(&self, users: &Users) -> anyhow::Result<Outcome> {
         let [log, series, record] = self.records.files();
-        let records = self.records.options()?;
-        outputs::make_for_caller(&[&self.messages, &self.json, log, series, record])?;
+        let mut records = self.records.options()?;
+        records.maker.user.clone_from(&self.outputs.user);
+        self.outputs.make_for_caller(&[&self.messages, &self.json, log, series, record])?;
         if let Some(file) = &self.json {
-            outputs::check(file)?;
+            self.outputs.check(file)?;
         }
         if let Some(file) = &self.messages {
-            std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
+            let made = self.outputs.write(file, "");
+            made.with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
@@ -209,7 +216,7 @@ impl Args {
         if self.verbose {
             self.say_settings(&run);
         }
-        let status = self.command_behind(&run, &attendant, (&users, ends.own_user), loopback);
+        let status = self.command_behind(&run, &attendant, (users, ends.own_user), loopback);
         let ended = run.stop();
         let code = self.report(ended, status?)?;
         Ok(Outcome::Status(code))
@@ -379,7 +386,7 @@ impl Args {
         for error in &ran.counted.errors {
             self.tell(error);
         }
-        self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))?;
+        self.json.as_ref().map_or(Ok(()), |file| self.outputs.report(file, &report()))?;
         Ok(code)
     }
 
@@ -404,7 +411,7 @@ impl Args {
     fn tell(&self, what: &str) {
         match &self.messages {
             // A failing log is no reason to stop the command: it could be written at the start.
-            Some(file) => drop(append(file, &format!("{what}\n"))),
+            Some(file) => drop(self.outputs.append(file, &format!("{what}\n"))),
             None => outcome::note(&format!("longwire: {what}")),
         }
     }
@@ -416,52 +423,49 @@ fn usual_mtu(way_out: Option<u32>) -> u32 {
     way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
 }
 
-fn append(file: &Path, text: &str) -> io::Result<()> {
-    std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
-}
-
 /// Writes an error of a command line that could not be parsed to where its `--json` says, if it is one of
 /// this command and has one.
 pub fn write_usage_error(words: &[OsString], error: &Value) {
-    let Some(file) = json_file(words.get(1..).unwrap_or_default()) else { return };
-    let made = outputs::make_for_caller(&[&Some(file.clone())]);
+    let (Some(file), user) = json_file(words.get(1..).unwrap_or_default()) else { return };
     // If it can't be written, the exit status still reports the error.
-    let _ = made.and_then(|()| write_json(&file, &format!("{error:#}")));
+    let _ = (|| {
+        let outputs = Outputs { user: user.as_deref().map(User::find).transpose()? };
+        outputs.make_for_caller(&[&Some(file.clone())])?;
+        outputs.report(&file, &format!("{error:#}"))
+    })();
 }
 
-/// The file of `--json` among the arguments before the command that is run. The word after an option that
-/// takes a value, or that there is not, is its value.
-fn json_file(words: &[OsString]) -> Option<PathBuf> {
-    let (_, words) = words.split_first().filter(|(first, _)| *first == "exec")?;
+/// The file of `--json`, and the user of `--user`, among the arguments before the command that is run. The word
+/// after an option that takes a value, or that there is not, is its value.
+fn json_file(words: &[OsString]) -> (Option<PathBuf>, Option<String>) {
+    let Some((_, words)) = words.split_first().filter(|(first, _)| *first == "exec") else {
+        return (None, None);
+    };
     let known = <Args as clap::Args>::augment_args(clap::Command::new("exec"));
     let is_flag = |name: &str| {
         let mut named = known.get_arguments().filter(|arg| arg.get_long() == Some(name));
         named.any(|arg| !arg.get_action().takes_values() || arg.is_require_equals_set())
     };
-    let (mut file, mut has_value) = (None, false);
+    // The option that the next word is the value of.
+    let (mut file, mut user, mut option) = (None, None, None);
     for word in words.iter().map(|word| word.to_str().unwrap_or_default()) {
         match word.strip_prefix("--").map(|option| option.split_once('=').unwrap_or((option, ""))) {
             Some(("", _)) => break,
             Some(("json", named)) => {
                 file = Some(if named.is_empty() { "-".into() } else { named.into() });
-                has_value = false;
+                option = None;
             }
-            Some((name, _)) => has_value = !word.contains('=') && !is_flag(name),
-            None if word.starts_with('-') || has_value => has_value = false,
-            None => break,
+            Some(("user", named)) if word.contains('=') => (user, option) = (Some(named.to_owned()), None),
+            Some((name, _)) => option = Some(name).filter(|name| !word.contains('=') && !is_flag(name)),
+            None if word.starts_with('-') => option = None,
+            None => match option.take() {
+                Some("user") => user = Some(word.to_owned()),
+                Some(_) => {}
+                None => break,
+            },
         }
     }
-    file
-}
-
-/// Writes the report, or the error, to its file; standard output belongs to the command.
-fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
-    if file.as_os_str() == "-" {
-        outcome::note(text);
-        return Ok(());
-    }
-    let written = std::fs::write(file, format!("{text}\n"));
-    written.with_context(|| format!("the report can't be written to {}", file.display()))
+    (file, user)
 }
 
 /// The exit code of a command that ran or could not be started, as in shells.
@@ -487,7 +491,7 @@ mod tests {
     fn the_file_of_the_report_is_found_on_a_wrong_command_line() {
         let found = |line: &str| {
             let words: Vec<_> = line.split(' ').map(OsString::from).collect();
-            json_file(&words).map(|file| file.display().to_string())
+            json_file(&words).0.map(|file| file.display().to_string())
         };
         for (line, file) in [
             ("exec --rate foo --json -- true", Some("-")),
@@ -499,6 +503,19 @@ mod tests {
             ("run x --json", None),
         ] {
             assert_eq!(found(line).as_deref(), file, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_user_is_found_on_a_wrong_command_line() {
+        let found = |line: &str| json_file(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for (line, user) in [
+            ("exec --user ann --rate foo --json=e.json -- true", Some("ann")),
+            ("exec --rate foo --json=e.json --user=ann true", Some("ann")),
+            ("exec --serve-user ann --json=e.json su --user bob", None),
+        ] {
+            let (file, its) = found(line);
+            assert_eq!((file, its.as_deref()), (Some("e.json".into()), user), "{line}");
         }
     }
 
