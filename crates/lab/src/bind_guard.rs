@@ -275,7 +275,7 @@ struct Caller {
     memory: File,
     /// Its process.
     process: Pid,
-    /// Whether it may use ports of the system's services.
+    /// Whether it may use ports of the system's services, by rights outside user namespaces of its own.
     has_low_ports: bool,
 }
 
@@ -286,10 +286,12 @@ impl Caller {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             line.map(str::trim)
         };
+        let users = |of: &str| NamespaceId::at(Path::new(&format!("/proc/{of}/ns/user"))).ok();
+        let is_in_own = users(&thread.to_string()) != users("self");
         Some(Self {
             memory: File::open(format!("/proc/{thread}/mem")).ok()?,
             process: Pid::from_raw(field("Tgid:")?.parse().ok()?)?,
-            has_low_ports: u64::from_str_radix(field("CapEff:")?, 16).ok()? & LOW_PORTS != 0,
+            has_low_ports: !is_in_own && u64::from_str_radix(field("CapEff:")?, 16).ok()? & LOW_PORTS != 0,
         })
     }
 
@@ -437,7 +439,16 @@ mod tests {
 
     /// What a program that asks for these has, without root's rights if it is not root.
     fn has(guard: Option<BindGuard>, asked: &[&str], user: Option<u32>) -> Vec<String> {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        has_by(Command::new(std::env::current_exe().unwrap()), guard, asked, user)
+    }
+
+    /// What it has if it is started by this command.
+    fn has_by(
+        mut command: Command,
+        guard: Option<BindGuard>,
+        asked: &[&str],
+        user: Option<u32>,
+    ) -> Vec<String> {
         command
             .args(["--exact", "bind_guard::tests::says_where_it_listens", "--nocapture"])
             .env(LISTEN, asked.join(","))
@@ -487,6 +498,12 @@ mod tests {
         // The socket is bound here, with rights that the program may not have.
         let asked = ["0.0.0.0:0", "0.0.0.0:81"];
         assert_eq!(has(Some(guard), &asked, Some(NOBODY)), [far, "PermissionDenied"]);
+        if can.user_namespaces.available {
+            let mut as_root_of_its_own = Command::new("unshare");
+            as_root_of_its_own.arg("-Ur").arg(std::env::current_exe().unwrap());
+            let has = has_by(as_root_of_its_own, Some(guard), &asked, Some(NOBODY));
+            assert_eq!(has, [far, "PermissionDenied"], "in a user namespace");
+        }
     }
 
     #[test]
