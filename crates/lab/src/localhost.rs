@@ -186,7 +186,7 @@ impl PublishedPorts {
         for (port, tcp, udp) in self.0 {
             let to = SocketAddr::from((near, port));
             relays.push(PortRelay::tcp(tcp, Arc::clone(&dial), vec![to])?);
-            relays.push(PortRelay::udp(udp, Arc::clone(&dial), to)?);
+            relays.push(PortRelay::udp(udp, Arc::clone(&dial), vec![to])?);
         }
         Ok(relays)
     }
@@ -292,7 +292,7 @@ fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts
     let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
     let ports = RelayPorts { tcp: tcp.local_addr().ok()?.port(), udp: udp.local_addr().ok()?.port() };
     let tcp = PortRelay::tcp(tcp, Arc::clone(beside), vec![to]).ok()?;
-    let udp = PortRelay::udp(udp, Arc::clone(beside), to).ok()?;
+    let udp = PortRelay::udp(udp, Arc::clone(beside), vec![to]).ok()?;
     Some((port, (ports, vec![tcp, udp])))
 }
 
@@ -315,7 +315,7 @@ fn receive(
     let (tcp, udp) = (TcpListener::from(tcp), UdpSocket::from(socket(SocketType::DGRAM)?));
     let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
     let tcp = PortRelay::tcp(tcp, Arc::clone(machine), to.to_vec())?;
-    let udp = PortRelay::udp(udp, Arc::clone(machine), to[0])?;
+    let udp = PortRelay::udp(udp, Arc::clone(machine), to.to_vec())?;
     Ok((ports, vec![tcp, udp]))
 }
 
