@@ -266,6 +266,27 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
     }
+    // One that can't be started fails, unlike one that exits with the same code.
+    let messages = folder.text("messages");
+    let exec = |command: &[&str]| {
+        let options = [&format!("--json={file}"), "--messages", &messages, "--"];
+        let ran = machine.exec(&[&options[..], command].concat());
+        assert_eq!((ran.status.code(), stderr(&ran).as_str()), (Some(127), ""), "{command:?}");
+        let report = std::fs::read_to_string(&file).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["exit_code"].as_u64(), Some(127));
+        (
+            report["pass"].as_bool(),
+            report["failures"].to_string(),
+            std::fs::read_to_string(&messages).unwrap(),
+        )
+    };
+    let (pass, failures, _) = exec(&["sh", "-c", "exit 127"]);
+    assert_eq!((pass, failures.as_str()), (Some(true), "null"));
+    let fault = "longwire-no-such-program: there is no such command";
+    let (pass, failures, said) = exec(&["longwire-no-such-program"]);
+    assert_eq!((pass, failures), (Some(false), format!("[\"{fault}\"]")));
+    assert!(said.contains(fault), "{said}");
     let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
     assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
     let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

@@ -22,10 +22,10 @@ use longwire_run::verdict;
 use outputs::Outputs;
 use serde_json::Value;
 use serve::Services;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 /// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
@@ -156,6 +156,14 @@ struct Users {
     services: Option<User>,
 }
 
+/// How a command ended.
+pub(super) struct CommandEnd {
+    /// Its exit code.
+    pub(super) code: u8,
+    /// Why it could not be started.
+    pub(super) fault: Option<String>,
+}
+
 /// What is reached on the loopback from the other side of the link.
 struct Loopback {
     published: PublishedPorts,
@@ -216,9 +224,9 @@ impl Args {
         if self.verbose {
             self.say_settings(&run);
         }
-        let status = self.command_behind(&run, &attendant, (users, ends.own_user), loopback);
+        let end = self.command_behind(&run, &attendant, (users, ends.own_user), loopback);
         let ended = run.stop();
-        let code = self.report(ended, status?)?;
+        let code = self.report(ended, end?)?;
         Ok(Outcome::Status(code))
     }
 
@@ -315,14 +323,14 @@ impl Args {
         }
     }
 
-    /// Starts the services, runs the command, and returns its exit status.
+    /// Starts the services, and runs the command.
     fn command_behind(
         &self,
         run: &RealRun,
         attendant: &Attendant,
         (users, own_user): (&Users, Option<OwnUser>),
         loopback: Loopback,
-    ) -> anyhow::Result<u8> {
+    ) -> anyhow::Result<CommandEnd> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, users.services.as_ref(), net, &|what| self.say(what))?;
         let mut localhost = None;
@@ -332,7 +340,7 @@ impl Args {
         }
         if let Some(signal) = attendant.early() {
             // Signal numbers are below 65.
-            return Ok(128 + signal as u8);
+            return Ok(CommandEnd { code: 128 + signal as u8, fault: None });
         }
         let user = users.command.as_ref();
         let (program, arguments) = self.program(user);
@@ -351,8 +359,12 @@ impl Args {
         }
         let ended = attendant.run(command.args(arguments));
         drop((localhost, services));
-        let program = program.to_string_lossy();
-        Ok(code_of(&program, ended))
+        let end = match ended {
+            Ok(status) => CommandEnd { code: exit_code(status), fault: None },
+            Err(error) => not_started(&program, &error),
+        };
+        end.fault.iter().for_each(|fault| self.tell(fault));
+        Ok(end)
     }
 
     /// The command, or the user's shell.
@@ -365,17 +377,18 @@ impl Args {
     }
 
     /// Says how faithful it was, writes the report, and answers the exit code.
-    fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
+    fn report(&self, ended: RealRunOutcome, end: CommandEnd) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
         let required = ran.counted.fidelity.as_ref().filter(|_| self.require_faithful);
         let unfaithful = required.filter(|fidelity| !verdict::has_shown_faithful(fidelity));
-        let code = if unfaithful.is_some() && code == 0 { NOT_FAITHFUL } else { code };
+        let code = if unfaithful.is_some() && end.code == 0 { NOT_FAITHFUL } else { end.code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
             fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
             unfaithful.iter().for_each(|fidelity| report.fail(verdict::brief(fidelity)));
+            end.fault.iter().for_each(|fault| report.fail(fault));
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
@@ -468,19 +481,14 @@ fn json_file(words: &[OsString]) -> (Option<PathBuf>, Option<String>) {
     (file, user)
 }
 
-/// The exit code of a command that ran or could not be started, as in shells.
-pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
-    match ended {
-        Ok(status) => exit_code(status),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            outcome::note(&format!("longwire: {program}: there is no such command"));
-            NOT_FOUND
-        }
-        Err(error) => {
-            outcome::note(&format!("longwire: {program}: {error}"));
-            CANNOT_RUN
-        }
-    }
+/// The end of a command that could not be started, as in shells.
+pub(super) fn not_started(program: &OsStr, error: &io::Error) -> CommandEnd {
+    let program = program.to_string_lossy();
+    let (code, why) = match error.kind() {
+        io::ErrorKind::NotFound => (NOT_FOUND, "there is no such command".to_owned()),
+        _ => (CANNOT_RUN, error.to_string()),
+    };
+    CommandEnd { code, fault: Some(format!("{program}: {why}")) }
 }
 
 #[cfg(test)]
