@@ -3,8 +3,8 @@
 //! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address, and to
 //! the port of a relay there. It listens only on the link's interface, and connects to the machine's 127.0.0.1:
 //! services see a client of their own machine. The relay has a port of its own, because a socket at the
-//! service's would keep services from listening there on every address. In the other direction, a relay on the machine's 127.0.0.1 connects to the
-//! near end's address, which the kernel there translates to the command's 127.0.0.1.
+//! service's would keep services from listening there on every address. In the other direction, a relay on the
+//! machine's 127.0.0.1 connects to such a relay at the near end, which connects to the command's 127.0.0.1.
 //!
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.
@@ -29,7 +29,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::listening::{OWN_TABLES, listening};
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
-use crate::{ExecNet, LabError, Namespace, StoppableThread, quiet, socket_option};
+use crate::{ExecNet, Host, LabError, Namespace, StoppableThread, quiet, socket_option};
 
 /// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
@@ -124,19 +124,25 @@ impl Localhost {
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address);
         let [IpAddr::V4(own), IpAddr::V4(other)] = addresses else { return Err(LabError::NoFreeNetwork) };
-        let index =
-            far.run(|| interface_index(far.interface()))?.map_err(LabError::system("finding the far end"))?;
+        let index = |end: &Host| {
+            end.run(|| interface_index(end.interface()))?
+                .map_err(LabError::system("finding an end's interface"))
+        };
+        let [own_index, index] = [index(near)?, index(far)?];
         near.run(|| quiet::with_loopback_by(near.interface()))?;
         let doing = || LabError::system("relaying ports of the loopback");
         let back = published.0.iter().map(|(port, ..)| *port).collect();
-        let mut relays = published.relays(own, SocketNetwork::inside(far.namespace())?).map_err(doing())?;
+        let beside = Arc::new(SocketNetwork::inside(near.namespace())?);
+        let dial = Arc::new(SocketNetwork::inside(far.namespace())?);
+        let inner = near.run(|| published.receive((own, own_index), &beside))?.map_err(doing())?;
+        let mut relays = published.relays(own, inner, &dial).map_err(doing())?;
         let mut ends = LoopbackRelays {
             near: near.namespace().again()?,
             far: far.namespace().again()?,
             machine: Arc::new(machine),
-            beside: Arc::new(SocketNetwork::inside(near.namespace())?),
+            beside,
             index,
-            addresses: [own, other],
+            address: other,
             back,
             relays: BTreeMap::new(),
             by_ipv6: BTreeMap::new(),
@@ -179,14 +185,24 @@ impl PublishedPorts {
         Ok(Self(ports.each().map(take).collect::<Result<_, _>>()?))
     }
 
-    /// Relays from the ports to the near end.
-    fn relays(self, near: Ipv4Addr, dial: SocketNetwork) -> io::Result<Vec<PortRelay>> {
-        let dial = Arc::new(dial);
+    /// Relays at the near end for each port, in its network.
+    fn receive(&self, near: (Ipv4Addr, u32), beside: &Arc<SocketNetwork>) -> io::Result<Vec<PortRelays>> {
+        self.0.iter().map(|(port, ..)| receive(near, *port, beside)).collect()
+    }
+
+    /// Relays from the ports to those at the near end, and these.
+    fn relays(
+        self,
+        near: Ipv4Addr,
+        inner: Vec<PortRelays>,
+        dial: &Arc<SocketNetwork>,
+    ) -> io::Result<Vec<PortRelay>> {
         let mut relays = Vec::new();
-        for (port, tcp, udp) in self.0 {
-            let to = SocketAddr::from((near, port));
-            relays.push(PortRelay::tcp(tcp, Arc::clone(&dial), vec![to])?);
-            relays.push(PortRelay::udp(udp, Arc::clone(&dial), vec![to])?);
+        for ((_, tcp, udp), (ports, inner)) in self.0.into_iter().zip(inner) {
+            let to = |port| vec![SocketAddr::from((near, port))];
+            relays.push(PortRelay::tcp(tcp, Arc::clone(dial), to(ports.tcp))?);
+            relays.push(PortRelay::udp(udp, Arc::clone(dial), to(ports.udp))?);
+            relays.extend(inner);
         }
         Ok(relays)
     }
@@ -203,8 +219,9 @@ struct LoopbackRelays {
     beside: Arc<SocketNetwork>,
     /// The far end's interface.
     index: u32,
-    /// The near end's and the far end's.
-    addresses: [Ipv4Addr; 2],
+    /// Its address.
+    address: Ipv4Addr,
+    /// Published ports, which are the command's.
     back: BTreeSet<u16>,
     /// Relays at the far end.
     relays: ByPort,
@@ -213,14 +230,17 @@ struct LoopbackRelays {
 }
 
 /// Relays, by the ports that they are for.
-type ByPort = BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>;
+type ByPort = BTreeMap<u16, PortRelays>;
+
+/// Relays, and where they listen.
+type PortRelays = (RelayPorts, Vec<PortRelay>);
 
 impl LoopbackRelays {
     /// Has relays for these ports, and for no others.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
         self.relays.retain(|port, _| ports.contains(port));
         let new: Vec<u16> = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
-        let (at, index) = (self.addresses[1], self.index);
+        let (at, index) = (self.address, self.index);
         let made: io::Result<Vec<_>> = self
             .far
             .run(|| new.iter().map(|&port| Ok((port, receive((at, index), port, &self.machine)?))).collect())
@@ -236,10 +256,8 @@ impl LoopbackRelays {
     fn redirect(&self) -> io::Result<()> {
         let [out, by_ipv6] = [&self.relays, &self.by_ipv6]
             .map(|relays| relays.iter().map(|(&port, &(at, _))| (port, at)).collect());
-        let back = self.back.iter().copied().collect();
-        let redirections = Redirections { out, back, by_ipv6 };
-        let [own, other] = self.addresses;
-        self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
+        let redirections = Redirections { out, by_ipv6 };
+        self.near.run(|| redirect(self.address, &redirections)).map_err(io::Error::other)?
     }
 
     /// The ports at which the machine's services listen, without published ones.
@@ -286,7 +304,7 @@ fn watch(mut ends: LoopbackRelays) -> io::Result<StoppableThread> {
 }
 
 /// Relays at the near end from a port of `::1` to the same of 127.0.0.1; none where there is no IPv6.
-fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts, Vec<PortRelay>))> {
+fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, PortRelays)> {
     const ANY: (Ipv6Addr, u16) = (Ipv6Addr::LOCALHOST, 0);
     let to = SocketAddr::from((LOOPBACK, port));
     let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
@@ -296,16 +314,13 @@ fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts
     Some((port, (ports, vec![tcp, udp])))
 }
 
-/// Relays at the far end to a port of its machine's loopback.
-fn receive(
-    (at, index): (Ipv4Addr, u32),
-    port: u16,
-    machine: &Arc<SocketNetwork>,
-) -> io::Result<(RelayPorts, Vec<PortRelay>)> {
+/// Relays at an end, from ports of its interface's address that the kernel picks, to a port of the loopback
+/// where `dial` is.
+fn receive((at, index): (Ipv4Addr, u32), port: u16, dial: &Arc<SocketNetwork>) -> io::Result<PortRelays> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
-        // Accepts neither the machine's networks nor the machine itself.
+        // Accepts what comes by the link: neither the end's other networks nor the end itself.
         socket_option::bind_to_interface(&socket, index)?;
         bind(&socket, &SocketAddr::from((at, 0)))?;
         Ok::<_, io::Error>(socket)
@@ -314,8 +329,8 @@ fn receive(
     listen(&tcp, BACKLOG)?;
     let (tcp, udp) = (TcpListener::from(tcp), UdpSocket::from(socket(SocketType::DGRAM)?));
     let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
-    let tcp = PortRelay::tcp(tcp, Arc::clone(machine), to.to_vec())?;
-    let udp = PortRelay::udp(udp, Arc::clone(machine), to.to_vec())?;
+    let tcp = PortRelay::tcp(tcp, Arc::clone(dial), to.to_vec())?;
+    let udp = PortRelay::udp(udp, Arc::clone(dial), to.to_vec())?;
     Ok((ports, vec![tcp, udp]))
 }
 

@@ -156,8 +156,15 @@ fn services_of_the_loopback_are_reached_through_the_link() {
     assert_eq!(machine.settings(), before);
 }
 
-/// Starts `longwire exec` of a bash script, which has said a line.
-fn begin(machine: &Machine, option: &str, script: &str) -> (Child, BufReader<ChildStdout>) {
+/// `longwire exec` of a bash script, which has said a line.
+struct Begun {
+    running: Child,
+    output: BufReader<ChildStdout>,
+    line: String,
+}
+
+/// Starts it.
+fn begin(machine: &Machine, option: &str, script: &str) -> Begun {
     let mut running = Command::new(LONGWIRE)
         .args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q", "--delay", "20ms", option])
         .args(["--", "timeout", "60", "bash", "-c", script])
@@ -166,8 +173,9 @@ fn begin(machine: &Machine, option: &str, script: &str) -> (Child, BufReader<Chi
         .spawn()
         .unwrap();
     let mut output = BufReader::new(running.stdout.take().unwrap());
-    output.read_line(&mut String::new()).unwrap();
-    (running, output)
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    Begun { running, output, line }
 }
 
 #[test]
@@ -177,7 +185,7 @@ fn services_that_start_later_listen_on_every_address_and_are_reached() {
         let reached = "(exec 3<>/dev/tcp/127.0.0.1/7006) 2> /dev/null";
         let script =
             format!("echo; read; until {reached}; do sleep 0.05; done; {}", asking("127.0.0.1", 7006));
-        let (mut running, mut output) = begin(&machine, option, &script);
+        let Begun { mut running, mut output, .. } = begin(&machine, option, &script);
         let service = Loopback::start_at(&machine, "0.0.0.0:7006");
         running.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let mut text = String::new();
@@ -195,12 +203,12 @@ fn a_service_of_tcp_keeps_none_of_udp_from_its_port() {
     let lab = Lab::open(&machine.name).unwrap();
     let host = lab.host("a").unwrap();
     let tcp = host.run(|| TcpListener::bind("127.0.0.1:7007").unwrap()).unwrap();
-    let (mut running, _output) = begin(&machine, "--localhost", "echo; read");
+    let mut begun = begin(&machine, "--localhost", "echo; read");
     let udp = host.run(|| UdpSocket::bind("0.0.0.0:7007")).unwrap();
     assert!(udp.is_ok(), "{udp:?}");
     drop(tcp);
-    running.stdin.take().unwrap().write_all(b"end\n").unwrap();
-    assert!(running.wait().unwrap().success());
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
 }
 
 #[test]
@@ -239,4 +247,38 @@ fn a_commands_server_is_reached_from_the_machine_through_the_link() {
          {LONGWIRE} exec -q --publish 7004 -- true; echo $?; kill $!"
     ));
     assert_eq!(stdout(&taken), "2\n", "a port that is taken is no one else's: {}", stderr(&taken));
+}
+
+#[test]
+fn a_commands_server_may_listen_on_every_address_or_by_ipv6() {
+    let Some(machine) = Machine::new("wildcard") else { return };
+    let mut begun = begin(&machine, "--publish=7008", "echo $$; read");
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", begun.line.trim()))).unwrap();
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    let patience = Some(Duration::from_secs(20));
+    for at in ["0.0.0.0:7008", "[::1]:7008"] {
+        let (tcp, udp) =
+            inside.run(|| (TcpListener::bind(at).unwrap(), UdpSocket::bind(at).unwrap())).unwrap();
+        let (client, asking) = host
+            .run(|| (TcpStream::connect("127.0.0.1:7008").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()))
+            .unwrap();
+        for socket in [&udp, &asking] {
+            socket.set_read_timeout(patience).unwrap();
+        }
+        client.set_read_timeout(patience).unwrap();
+        let (served, from) = tcp.accept().unwrap();
+        assert!(from.ip().is_loopback(), "{from}");
+        (&served).write_all(b"answer\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(&client).read_line(&mut line).unwrap();
+        assert_eq!(line, "answer\n", "{at}");
+        let mut buffer = [0; 16];
+        asking.send_to(b"question", "127.0.0.1:7008").unwrap();
+        let (length, from) = udp.recv_from(&mut buffer).unwrap();
+        udp.send_to(&buffer[..length], from).unwrap();
+        assert_eq!((asking.recv(&mut buffer).unwrap(), from.ip().is_loopback()), (8, true), "{at}, {from}");
+    }
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
 }
