@@ -29,6 +29,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::listening::{OWN_TABLES, listening};
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
+use crate::unanswered::forget_unanswered;
 use crate::{ExecNet, Host, LabError, Namespace, StoppableThread, quiet, socket_option};
 
 /// Most ports of a list: each has its own sockets.
@@ -276,8 +277,11 @@ impl LoopbackRelays {
     /// Adjusts relays to the listening services.
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
+        let new = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
         self.reach(&ports)?;
         self.redirect()?;
+        // Without it, who asks a service before it listens has to ask from another port then.
+        let _ = self.near.run(|| forget_unanswered(&new));
         Ok(ports)
     }
 }

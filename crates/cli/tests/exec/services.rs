@@ -282,3 +282,32 @@ fn a_commands_server_may_listen_on_every_address_or_by_ipv6() {
     begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
     assert!(begun.running.wait().unwrap().success());
 }
+
+/// The kernel has seen its flow before the redirection.
+#[test]
+fn who_asks_by_udp_before_a_service_listens_is_answered_later() {
+    let Some(machine) = Machine::new("early") else { return };
+    let mut begun = begin(&machine, "--localhost", "echo $$; read");
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", begun.line.trim()))).unwrap();
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    for (own, at) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7010")] {
+        let early = inside.run(|| UdpSocket::bind(own).unwrap()).unwrap();
+        early.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        early.send_to(b"early", at).unwrap();
+        let service = host.run(|| UdpSocket::bind(at).unwrap()).unwrap();
+        service.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let answering = std::thread::spawn(move || {
+            let (_, from) = service.recv_from(&mut [0; 16])?;
+            service.send_to(b"answer", from)
+        });
+        let answered = (0..200).any(|_| {
+            early.send_to(b"question", at).unwrap();
+            early.recv(&mut [0; 16]).is_ok()
+        });
+        assert!(answered, "{at}");
+        answering.join().unwrap().unwrap();
+    }
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
+}
