@@ -281,6 +281,13 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
             std::fs::read_to_string(&messages).unwrap(),
         )
     };
+    let mistaken = |option: &str, value: &str| {
+        let ran = machine.exec(&["-q", option, value, "--", "true"]);
+        let meant = format!("did you mean {option}={value}?");
+        assert!(ran.status.code() == Some(127) && stderr(&ran).contains(&meant), "{}", stderr(&ran));
+    };
+    mistaken("--localhost", "8000");
+    mistaken("--json", "report.json");
     let (pass, failures, _) = exec(&["sh", "-c", "exit 127"]);
     assert_eq!((pass, failures.as_str()), (Some(true), "null"));
     let fault = "longwire-no-such-program: there is no such command";
