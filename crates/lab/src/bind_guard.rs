@@ -68,8 +68,8 @@ pub struct GuardedCommand {
 }
 
 impl BindGuard {
-    /// Restricts a command, and whatever it starts, in this thread's network. [`GuardedCommand::started`] must
-    /// follow.
+    /// Restricts a command, and whatever it starts, in this thread's network. [`GuardedCommand::started`]
+    /// must follow.
     ///
     /// # Errors
     /// If this process may not look into others, or is out of file descriptors, or `/proc` isn't mounted.

@@ -1,10 +1,11 @@
 //! Loopback services across the link of `exec`, in both directions.
 //!
-//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address, and to
-//! the port of a relay there. It listens only on the link's interface, and connects to the machine's 127.0.0.1:
-//! services see a client of their own machine. The relay has a port of its own, because a socket at the
-//! service's would keep services from listening there on every address. In the other direction, a relay on the
-//! machine's 127.0.0.1 connects to such a relay at the near end, which connects to the command's 127.0.0.1.
+//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address, and
+//! to the port of a relay there. It listens only on the link's interface, and connects to the machine's
+//! 127.0.0.1: services see a client of their own machine. The relay has a port of its own, because a socket
+//! at the service's would keep services from listening there on every address. In the other direction, a
+//! relay on the machine's 127.0.0.1 connects to such a relay at the near end, which connects to the
+//! command's 127.0.0.1.
 //!
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.

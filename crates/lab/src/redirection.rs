@@ -1,4 +1,5 @@
-//! Redirections at the near end of `exec`, by nf_tables, from ports of the loopback to relays at the other end.
+//! Redirections at the near end of `exec`, by nf_tables, from ports of the loopback to relays at the other
+//! end.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -118,6 +118,9 @@ fn files_of_a_run_are_the_user_s() {
         let made = std::fs::metadata(folder.path(name)).unwrap();
         assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY), "{name}");
     }
+    // What the shell has opened is the caller's.
+    let ran = machine.exec(&["-q", "--user", "nobody", "--json=/dev/stderr", "--", "true"]);
+    assert!(ran.status.success() && stderr(&ran).contains("\"exec\""), "{}", stderr(&ran));
     let refused = |options: &[&str]| {
         let ran = machine.exec(&[&["-q", "--user", "nobody"], options].concat());
         assert_eq!(

@@ -10,6 +10,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, fchown};
 use std::path::{Path, PathBuf};
 
+/// Folders of this process's own descriptors, which the shell names: `/dev/stderr`, `/dev/fd/63`.
+const DESCRIPTORS: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
 /// Writes files.
 #[derive(Debug, Clone, Default)]
 pub struct Outputs {
@@ -43,13 +46,13 @@ impl Outputs {
         if file.as_os_str() == "-" || file.metadata().is_ok_and(|known| known.file_type().is_fifo()) {
             return Ok(());
         }
-        let opened = self.with_rights(|| OpenOptions::new().append(true).create(true).open(file));
+        let opened = self.with_rights(file, || OpenOptions::new().append(true).create(true).open(file));
         opened.map(drop).with_context(|| format!("the report can't be written to {}", file.display()))
     }
 
     /// Writes a whole file.
     pub fn write(&self, file: &Path, text: &str) -> io::Result<()> {
-        self.with_rights(|| fs::write(file, text))
+        self.with_rights(file, || fs::write(file, text))
     }
 
     /// Writes the report, or the error, to its file; standard output belongs to the command.
@@ -64,13 +67,15 @@ impl Outputs {
 
     /// Adds to a file.
     pub fn append(&self, file: &Path, text: &str) -> io::Result<()> {
-        self.with_rights(|| OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes()))
+        self.with_rights(file, || OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes()))
     }
 
-    fn with_rights<R: Send>(&self, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+    fn with_rights<R: Send>(&self, file: &Path, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+        let is_own =
+            file.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|own| folder == Path::new(own)));
         match &self.user {
-            Some(user) => user.with_rights_to_files(f),
-            None => f(),
+            Some(user) if !is_own => user.with_rights_to_files(f),
+            _ => f(),
         }
     }
 }

@@ -19,8 +19,8 @@ pub fn write_usage_error(words: &[OsString], error: &Value) {
     })();
 }
 
-/// The file of `--json`, and the user of `--user`, among the arguments before the command that is run. The word
-/// after an option that takes a value, or that there is not, is its value.
+/// The file of `--json`, and the user of `--user`, among the arguments before the command that is run. The
+/// word after an option that takes a value, or that there is not, is its value.
 fn json_file(words: &[OsString]) -> (Option<PathBuf>, Option<String>) {
     let Some((_, words)) = words.split_first().filter(|(first, _)| *first == "exec") else {
         return (None, None);
