@@ -112,9 +112,11 @@ impl Foreground {
         ended: RealRunOutcome,
         own: &[(&str, String)],
     ) -> anyhow::Result<Outcome> {
+        let recorded = ended.recorded.fields();
         let ran = ended.ran();
         let mut report = ran.report();
         command.clone_into(&mut report.command);
+        recorded.into_iter().for_each(|(name, value)| report.set(name, value));
         for (key, value) in own {
             report = report.with(*key, value.as_str());
         }

@@ -5,7 +5,7 @@ use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::LogOptions;
 use longwire_run::packet_log::file::Format;
 use longwire_run::records::RecordOptions;
-use longwire_run::rotation::Rotation;
+use longwire_run::rotation::{FileMaker, Rotation};
 use longwire_run::series::SeriesOptions;
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -75,7 +75,12 @@ impl RecordArgs {
         let (every, links) = (self.every, self.series_links.clone());
         let series = self.series.clone().map(|file| SeriesOptions { file, every, links });
         let rotation = self.file_size.map(|size| Rotation { size: size.0, files: self.file_count });
-        Ok(RecordOptions { record: self.record.clone(), log, series, rotation })
+        Ok(RecordOptions {
+            record: self.record.clone(),
+            log,
+            series,
+            maker: FileMaker { rotation, user: None },
+        })
     }
 }
 

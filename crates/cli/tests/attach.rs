@@ -225,7 +225,9 @@ fn it_ends_with_the_namespace() {
 #[test]
 fn the_report_is_json_and_ctl_changes_the_link() {
     let Some(pair) = Pair::new("json") else { return };
-    let attached = pair.attach(&["--delay", "10ms", "--json"]);
+    let folder = Folder::new("records");
+    let series = folder.text("run.csv");
+    let attached = pair.attach(&["--delay", "10ms", "--json", "--series", &series]);
     let instance = format!("attach-{}", attached.child.id());
     let set = longwire(&["ctl", "set", "up", "delay=70ms", "--instance", &instance]);
     assert!(set.status.success(), "{}", stderr(&set));
@@ -235,6 +237,7 @@ fn the_report_is_json_and_ctl_changes_the_link() {
     assert!(stopped.status.success(), "{}", stderr(&stopped));
     let report: serde_json::Value = serde_json::from_str(&attached.wait().output).unwrap();
     assert_eq!((&report["command"], &report["interface"]), (&"attach".into(), &"eth0".into()));
+    assert_eq!(report["series"]["file"].as_str(), Some(&*series), "as that of run: {report:#}");
     assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() >= 3, "{report:#}");
 }
 

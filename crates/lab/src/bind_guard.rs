@@ -4,7 +4,8 @@
 //! A seccomp filter (seccomp(2)) makes their calls of `bind` and `listen` wait for a thread of this process
 //! (seccomp_unotify(2)), which binds a duplicate of the socket. That takes no control group, whose files many
 //! containers can't write. It keeps programs that mean no harm from listening elsewhere; one that changes an
-//! address while it waits has all rights that it needs to do worse.
+//! address while it waits has all rights that it needs to do worse. Sockets of other networks, such as of a
+//! container that a program starts, are left alone.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -14,6 +15,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -26,6 +28,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::{CapabilitySet, capabilities};
 
+use crate::namespace::NamespaceId;
 use crate::system_call::checked;
 
 /// `AUDIT_ARCH_…` of linux/audit.h: how calls of this program's architecture are marked.
@@ -59,19 +62,23 @@ pub struct BindGuard {
 #[derive(Debug)]
 pub struct GuardedCommand {
     guard: BindGuard,
+    /// The network that is restricted: that of the thread that restricts the command.
+    network: NamespaceId,
     line: OwnedFd,
 }
 
 impl BindGuard {
-    /// Restricts a command, and whatever it starts. [`GuardedCommand::started`] must follow.
+    /// Restricts a command, and whatever it starts, in this thread's network. [`GuardedCommand::started`]
+    /// must follow.
     ///
     /// # Errors
-    /// If this process may not look into others, or is out of file descriptors.
+    /// If this process may not look into others, or is out of file descriptors, or `/proc` isn't mounted.
     pub fn restrict(self, command: &mut Command) -> io::Result<GuardedCommand> {
         if !capabilities(None)?.effective.contains(CapabilitySet::SYS_PTRACE) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "CAP_SYS_PTRACE is missing"));
         }
         let (line, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let network = NamespaceId::at(Path::new("/proc/thread-self/ns/net"))?;
         let filter = filter();
         // SAFETY: between fork and exec the closure only makes system calls, on existing values.
         unsafe {
@@ -81,7 +88,7 @@ impl BindGuard {
                 filtered.map(drop)
             });
         }
-        Ok(GuardedCommand { guard: self, line })
+        Ok(GuardedCommand { guard: self, network, line })
     }
 }
 
@@ -93,7 +100,7 @@ impl GuardedCommand {
     pub fn started(self) -> io::Result<()> {
         let calls = received(&self.line)?;
         let thread = std::thread::Builder::new().name("bind-guard".to_owned());
-        thread.spawn(move || self.guard.answer_all(&calls)).map(drop)
+        thread.spawn(move || self.answer_all(&calls)).map(drop)
     }
 
     /// Why the kernel refused the filter, if it did: the command was not started then.
@@ -177,9 +184,9 @@ enum Answer {
     Done,
 }
 
-impl BindGuard {
+impl GuardedCommand {
     /// Answers calls until nobody is left who could make one.
-    fn answer_all(self, calls: &OwnedFd) {
+    fn answer_all(&self, calls: &OwnedFd) {
         loop {
             let mut polls = [PollFd::new(calls, PollFlags::IN)];
             // A signal wakes it with nothing to read.
@@ -215,7 +222,7 @@ impl BindGuard {
 
     /// Makes a call of `bind` or `listen` in the place of the one who waits in it, if it concerns an address
     /// of the Internet.
-    fn answer(self, calls: &OwnedFd, call: &libc::seccomp_notif) -> Result<Answer, Errno> {
+    fn answer(&self, calls: &OwnedFd, call: &libc::seccomp_notif) -> Result<Answer, Errno> {
         let [fd, address, length, ..] = call.data.args;
         let caller = Caller::of(call.pid).ok_or(Errno::SRCH)?;
         let socket = caller.descriptor(fd as libc::c_int)?;
@@ -224,6 +231,9 @@ impl BindGuard {
             // The kernel has the right error for what is no socket.
             _ => return Ok(Answer::OfKernel),
         };
+        if NamespaceId::of_socket(&socket).is_ok_and(|its| its != self.network) {
+            return Ok(Answer::OfKernel);
+        }
         let listens = libc::c_long::from(call.data.nr) & !libc::c_long::from(X32) == libc::SYS_listen;
         let mut asked = SocketAddress::default();
         if listens {
@@ -245,7 +255,11 @@ impl BindGuard {
         }
         if asked.is_everywhere(domain) {
             let only_v6 = domain == AddressFamily::INET6 && ipv6_v6only(&socket)?;
-            let to = if only_v6 { self.v6.ok_or(Errno::ADDRNOTAVAIL)? } else { self.v4.to_ipv6_mapped() };
+            let to = if only_v6 {
+                self.guard.v6.ok_or(Errno::ADDRNOTAVAIL)?
+            } else {
+                self.guard.v4.to_ipv6_mapped()
+            };
             asked.move_to(domain, to);
         }
         if caller.may_not_have(asked.port()) {
@@ -261,7 +275,7 @@ struct Caller {
     memory: File,
     /// Its process.
     process: Pid,
-    /// Whether it may use ports of the system's services.
+    /// Whether it may use ports of the system's services, by rights outside user namespaces of its own.
     has_low_ports: bool,
 }
 
@@ -272,10 +286,12 @@ impl Caller {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             line.map(str::trim)
         };
+        let users = |of: &str| NamespaceId::at(Path::new(&format!("/proc/{of}/ns/user"))).ok();
+        let is_in_own = users(&thread.to_string()) != users("self");
         Some(Self {
             memory: File::open(format!("/proc/{thread}/mem")).ok()?,
             process: Pid::from_raw(field("Tgid:")?.parse().ok()?)?,
-            has_low_ports: u64::from_str_radix(field("CapEff:")?, 16).ok()? & LOW_PORTS != 0,
+            has_low_ports: !is_in_own && u64::from_str_radix(field("CapEff:")?, 16).ok()? & LOW_PORTS != 0,
         })
     }
 
@@ -401,6 +417,9 @@ mod tests {
                 rustix::net::listen(&socket, 1)?;
                 ip_of(&socket)
             }
+            "elsewhere" => crate::abilities::in_a_new_namespace(|| {
+                TcpListener::bind("0.0.0.0:0")?.local_addr().map(|own| own.ip())
+            }),
             "unix" => std::os::unix::net::UnixListener::bind("").map(|_| Ipv4Addr::UNSPECIFIED.into()),
             asked => TcpListener::bind(asked)?.local_addr().map(|own| own.ip()),
         }
@@ -420,7 +439,16 @@ mod tests {
 
     /// What a program that asks for these has, without root's rights if it is not root.
     fn has(guard: Option<BindGuard>, asked: &[&str], user: Option<u32>) -> Vec<String> {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        has_by(Command::new(std::env::current_exe().unwrap()), guard, asked, user)
+    }
+
+    /// What it has if it is started by this command.
+    fn has_by(
+        mut command: Command,
+        guard: Option<BindGuard>,
+        asked: &[&str],
+        user: Option<u32>,
+    ) -> Vec<String> {
         command
             .args(["--exact", "bind_guard::tests::says_where_it_listens", "--nocapture"])
             .env(LISTEN, asked.join(","))
@@ -466,9 +494,16 @@ mod tests {
         assert_eq!(has(None, &asked, None), usual, "without it");
         let only_v4 = BindGuard { v6: None, ..guard };
         assert_eq!(has(Some(only_v4), &["v6 alone", "unix"], None), ["AddrNotAvailable", "0.0.0.0"]);
+        assert_eq!(has(Some(guard), &["elsewhere"], None), [all], "in a network of the program's own");
         // The socket is bound here, with rights that the program may not have.
         let asked = ["0.0.0.0:0", "0.0.0.0:81"];
         assert_eq!(has(Some(guard), &asked, Some(NOBODY)), [far, "PermissionDenied"]);
+        if can.user_namespaces.available {
+            let mut as_root_of_its_own = Command::new("unshare");
+            as_root_of_its_own.arg("-Ur").arg(std::env::current_exe().unwrap());
+            let has = has_by(as_root_of_its_own, Some(guard), &asked, Some(NOBODY));
+            assert_eq!(has, [far, "PermissionDenied"], "in a user namespace");
+        }
     }
 
     #[test]
@@ -476,7 +511,8 @@ mod tests {
         let (line, its) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let guard = BindGuard { v4: Ipv4Addr::LOCALHOST, v6: None };
-        let guarded = GuardedCommand { guard, line };
+        let network = NamespaceId::at(Path::new("/proc/thread-self/ns/net")).unwrap();
+        let guarded = GuardedCommand { guard, network, line };
         assert!(guarded.refusal().is_none(), "nothing was started");
         hand_over(&its, Err(&io::Error::from_raw_os_error(libc::EBUSY))).unwrap();
         assert_eq!(guarded.refusal().unwrap().raw_os_error(), Some(libc::EBUSY));

@@ -64,6 +64,7 @@ mod state;
 mod stoppable_thread;
 mod system_call;
 pub mod traffic;
+mod unanswered;
 mod user;
 mod user_namespace;
 mod user_network;

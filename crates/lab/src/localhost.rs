@@ -1,9 +1,11 @@
 //! Loopback services across the link of `exec`, in both directions.
 //!
-//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address. There
-//! a relay listens, only on the link's interface, and connects to the machine's 127.0.0.1: services see a
-//! client of their own machine. In the other direction, a relay on the machine's 127.0.0.1 connects to the
-//! near end's address, which the kernel there translates to the command's 127.0.0.1.
+//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address, and
+//! to the port of a relay there. It listens only on the link's interface, and connects to the machine's
+//! 127.0.0.1: services see a client of their own machine. The relay has a port of its own, because a socket
+//! at the service's would keep services from listening there on every address. In the other direction, a
+//! relay on the machine's 127.0.0.1 connects to such a relay at the near end, which connects to the
+//! command's 127.0.0.1.
 //!
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.
@@ -28,7 +30,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::listening::{OWN_TABLES, listening};
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
-use crate::{ExecNet, LabError, Namespace, StoppableThread, quiet, socket_option};
+use crate::unanswered::forget_unanswered;
+use crate::{ExecNet, Host, LabError, Namespace, StoppableThread, quiet, socket_option};
 
 /// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
@@ -123,19 +126,25 @@ impl Localhost {
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address);
         let [IpAddr::V4(own), IpAddr::V4(other)] = addresses else { return Err(LabError::NoFreeNetwork) };
-        let index =
-            far.run(|| interface_index(far.interface()))?.map_err(LabError::system("finding the far end"))?;
+        let index = |end: &Host| {
+            end.run(|| interface_index(end.interface()))?
+                .map_err(LabError::system("finding an end's interface"))
+        };
+        let [own_index, index] = [index(near)?, index(far)?];
         near.run(|| quiet::with_loopback_by(near.interface()))?;
         let doing = || LabError::system("relaying ports of the loopback");
         let back = published.0.iter().map(|(port, ..)| *port).collect();
-        let mut relays = published.relays(own, SocketNetwork::inside(far.namespace())?).map_err(doing())?;
+        let beside = Arc::new(SocketNetwork::inside(near.namespace())?);
+        let dial = Arc::new(SocketNetwork::inside(far.namespace())?);
+        let inner = near.run(|| published.receive((own, own_index), &beside))?.map_err(doing())?;
+        let mut relays = published.relays(own, inner, &dial).map_err(doing())?;
         let mut ends = LoopbackRelays {
             near: near.namespace().again()?,
             far: far.namespace().again()?,
             machine: Arc::new(machine),
-            beside: Arc::new(SocketNetwork::inside(near.namespace())?),
+            beside,
             index,
-            addresses: [own, other],
+            address: other,
             back,
             relays: BTreeMap::new(),
             by_ipv6: BTreeMap::new(),
@@ -149,9 +158,10 @@ impl Localhost {
                 };
                 let listed = listed.each().collect();
                 ends.reach(&listed).map_err(doing())?;
-                ends.redirect(&listed).map_err(doing())?;
-                relays.extend(std::mem::take(&mut ends.relays).into_values().flatten());
-                relays.extend(std::mem::take(&mut ends.by_ipv6).into_values().flat_map(|(_, relays)| relays));
+                ends.redirect().map_err(doing())?;
+                let made = [&mut ends.relays, &mut ends.by_ipv6].map(std::mem::take);
+                relays
+                    .extend(made.into_iter().flat_map(BTreeMap::into_values).flat_map(|(_, relays)| relays));
                 None
             }
         };
@@ -177,20 +187,30 @@ impl PublishedPorts {
         Ok(Self(ports.each().map(take).collect::<Result<_, _>>()?))
     }
 
-    /// Relays from the ports to the near end.
-    fn relays(self, near: Ipv4Addr, dial: SocketNetwork) -> io::Result<Vec<PortRelay>> {
-        let dial = Arc::new(dial);
+    /// Relays at the near end for each port, in its network.
+    fn receive(&self, near: (Ipv4Addr, u32), beside: &Arc<SocketNetwork>) -> io::Result<Vec<PortRelays>> {
+        self.0.iter().map(|(port, ..)| receive(near, *port, beside)).collect()
+    }
+
+    /// Relays from the ports to those at the near end, and these.
+    fn relays(
+        self,
+        near: Ipv4Addr,
+        inner: Vec<PortRelays>,
+        dial: &Arc<SocketNetwork>,
+    ) -> io::Result<Vec<PortRelay>> {
         let mut relays = Vec::new();
-        for (port, tcp, udp) in self.0 {
-            let to = SocketAddr::from((near, port));
-            relays.push(PortRelay::tcp(tcp, Arc::clone(&dial), vec![to])?);
-            relays.push(PortRelay::udp(udp, Arc::clone(&dial), to)?);
+        for ((_, tcp, udp), (ports, inner)) in self.0.into_iter().zip(inner) {
+            let to = |port| vec![SocketAddr::from((near, port))];
+            relays.push(PortRelay::tcp(tcp, Arc::clone(dial), to(ports.tcp))?);
+            relays.push(PortRelay::udp(udp, Arc::clone(dial), to(ports.udp))?);
+            relays.extend(inner);
         }
         Ok(relays)
     }
 }
 
-/// Both ends, and the relays at them by their ports.
+/// Both ends, and the relays at them.
 #[derive(Debug)]
 struct LoopbackRelays {
     near: Namespace,
@@ -201,21 +221,28 @@ struct LoopbackRelays {
     beside: Arc<SocketNetwork>,
     /// The far end's interface.
     index: u32,
-    /// The near end's and the far end's.
-    addresses: [Ipv4Addr; 2],
+    /// Its address.
+    address: Ipv4Addr,
+    /// Published ports, which are the command's.
     back: BTreeSet<u16>,
-    relays: BTreeMap<u16, Vec<PortRelay>>,
-    /// Relays at the near end from `::1`, by the ports that they are for.
-    by_ipv6: BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>,
+    /// Relays at the far end.
+    relays: ByPort,
+    /// Relays at the near end from `::1`.
+    by_ipv6: ByPort,
 }
 
+/// Relays, by the ports that they are for.
+type ByPort = BTreeMap<u16, PortRelays>;
+
+/// Relays, and where they listen.
+type PortRelays = (RelayPorts, Vec<PortRelay>);
+
 impl LoopbackRelays {
-    /// Has relays for these ports, and for no others. A port at which a service listens on every address of
-    /// the machine needs none at the far end.
+    /// Has relays for these ports, and for no others.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
         self.relays.retain(|port, _| ports.contains(port));
         let new: Vec<u16> = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
-        let (at, index) = (self.addresses[1], self.index);
+        let (at, index) = (self.address, self.index);
         let made: io::Result<Vec<_>> = self
             .far
             .run(|| new.iter().map(|&port| Ok((port, receive((at, index), port, &self.machine)?))).collect())
@@ -228,12 +255,11 @@ impl LoopbackRelays {
         Ok(())
     }
 
-    fn redirect(&self, out: &BTreeSet<u16>) -> io::Result<()> {
-        let by_ipv6 = self.by_ipv6.iter().map(|(&port, &(relays, _))| (port, relays)).collect();
-        let [out, back] = [out, &self.back].map(|ports| ports.iter().copied().collect());
-        let redirections = Redirections { out, back, by_ipv6 };
-        let [own, other] = self.addresses;
-        self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
+    fn redirect(&self) -> io::Result<()> {
+        let [out, by_ipv6] = [&self.relays, &self.by_ipv6]
+            .map(|relays| relays.iter().map(|(&port, &(at, _))| (port, at)).collect());
+        let redirections = Redirections { out, by_ipv6 };
+        self.near.run(|| redirect(self.address, &redirections)).map_err(io::Error::other)?
     }
 
     /// The ports at which the machine's services listen, without published ones.
@@ -252,8 +278,11 @@ impl LoopbackRelays {
     /// Adjusts relays to the listening services.
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
+        let new = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
         self.reach(&ports)?;
-        self.redirect(&ports)?;
+        self.redirect()?;
+        // Without it, who asks a service before it listens has to ask from another port then.
+        let _ = self.near.run(|| forget_unanswered(&new));
         Ok(ports)
     }
 }
@@ -280,42 +309,34 @@ fn watch(mut ends: LoopbackRelays) -> io::Result<StoppableThread> {
 }
 
 /// Relays at the near end from a port of `::1` to the same of 127.0.0.1; none where there is no IPv6.
-fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts, Vec<PortRelay>))> {
+fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, PortRelays)> {
     const ANY: (Ipv6Addr, u16) = (Ipv6Addr::LOCALHOST, 0);
     let to = SocketAddr::from((LOOPBACK, port));
     let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
     let ports = RelayPorts { tcp: tcp.local_addr().ok()?.port(), udp: udp.local_addr().ok()?.port() };
     let tcp = PortRelay::tcp(tcp, Arc::clone(beside), vec![to]).ok()?;
-    let udp = PortRelay::udp(udp, Arc::clone(beside), to).ok()?;
+    let udp = PortRelay::udp(udp, Arc::clone(beside), vec![to]).ok()?;
     Some((port, (ports, vec![tcp, udp])))
 }
 
-/// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
-fn receive(
-    (at, index): (Ipv4Addr, u32),
-    port: u16,
-    machine: &Arc<SocketNetwork>,
-) -> io::Result<Vec<PortRelay>> {
+/// Relays at an end, from ports of its interface's address that the kernel picks, to a port of the loopback
+/// where `dial` is.
+fn receive((at, index): (Ipv4Addr, u32), port: u16, dial: &Arc<SocketNetwork>) -> io::Result<PortRelays> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
-        // Accepts neither the machine's networks nor the machine itself.
+        // Accepts what comes by the link: neither the end's other networks nor the end itself.
         socket_option::bind_to_interface(&socket, index)?;
-        rustix::net::sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
-        bind(&socket, &SocketAddr::from((at, port)))?;
+        bind(&socket, &SocketAddr::from((at, 0)))?;
         Ok::<_, io::Error>(socket)
     };
-    let unless_taken = |made: io::Result<PortRelay>| match made {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
-        other => other.map(Some),
-    };
-    let tcp = socket(SocketType::STREAM).and_then(|socket| {
-        listen(&socket, BACKLOG)?;
-        PortRelay::tcp(TcpListener::from(socket), Arc::clone(machine), to.to_vec())
-    });
-    let udp = socket(SocketType::DGRAM)
-        .and_then(|socket| PortRelay::udp(UdpSocket::from(socket), Arc::clone(machine), to[0]));
-    Ok([unless_taken(tcp)?, unless_taken(udp)?].into_iter().flatten().collect())
+    let tcp = socket(SocketType::STREAM)?;
+    listen(&tcp, BACKLOG)?;
+    let (tcp, udp) = (TcpListener::from(tcp), UdpSocket::from(socket(SocketType::DGRAM)?));
+    let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
+    let tcp = PortRelay::tcp(tcp, Arc::clone(dial), to.to_vec())?;
+    let udp = PortRelay::udp(udp, Arc::clone(dial), to.to_vec())?;
+    Ok((ports, vec![tcp, udp]))
 }
 
 /// The ports at which something listens on the loopback, or on every address, in the network whose tables are

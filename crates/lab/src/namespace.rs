@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,16 @@ impl NamespaceId {
     /// The id of an open namespace.
     pub(crate) fn of_file(file: &File) -> io::Result<Self> {
         Ok(Self::of(&file.metadata()?))
+    }
+
+    /// The id of a socket's namespace.
+    pub(crate) fn of_socket(socket: &impl AsFd) -> io::Result<Self> {
+        const SIOCGSKNS: libc::Ioctl = 0x894c;
+        // SAFETY: the request takes no argument, and returns a new descriptor or an error, which is checked
+        // before the descriptor becomes an owned one.
+        let namespace =
+            unsafe { File::from_raw_fd(checked(libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSKNS))?) };
+        Self::of_file(&namespace)
     }
 
     /// The inode, as `ip netns` and `ls -i` show it.

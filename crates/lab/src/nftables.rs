@@ -60,7 +60,6 @@ pub const INET: u8 = 1;
 /// Hooks of chains, with the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    PreRouting = 0,
     Input = 1,
     Forward = 2,
     Output = 3,

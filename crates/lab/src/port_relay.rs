@@ -88,11 +88,11 @@ impl PortRelay {
         Self::start("relay-tcp", move |stop| accept(&relay, &listener, &stop))
     }
 
-    /// Relays datagrams, and replies to their senders.
+    /// Relays datagrams to the first of `to` at which somebody listens, and replies to their senders.
     ///
     /// # Errors
     /// If the system refuses a thread or a descriptor.
-    pub fn udp(socket: UdpSocket, dial: Arc<SocketNetwork>, to: SocketAddr) -> io::Result<Self> {
+    pub fn udp(socket: UdpSocket, dial: Arc<SocketNetwork>, to: Vec<SocketAddr>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
         Self::start("relay-udp", move |stop| relay.run(&stop))
@@ -248,7 +248,7 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
 struct Datagrams {
     socket: UdpSocket,
     dial: Arc<SocketNetwork>,
-    to: SocketAddr,
+    to: Vec<SocketAddr>,
     senders: Vec<DatagramSender>,
 }
 
@@ -256,6 +256,12 @@ struct DatagramSender {
     address: SocketAddr,
     socket: UdpSocket,
     heard: Instant,
+    /// The place of the address that its datagrams go to.
+    place: usize,
+    /// Until somebody has answered: the last datagram, which goes to the next address if this one refuses it.
+    asked: Option<Vec<u8>>,
+    /// How many addresses have not refused it.
+    left: usize,
 }
 
 impl Datagrams {
@@ -267,8 +273,8 @@ impl Datagrams {
                 return;
             }
             for (sender, ready) in self.senders.iter_mut().zip(&ready[2..]) {
-                if *ready {
-                    sender.answer(&self.socket, &mut buffer);
+                if *ready && sender.answer(&self.socket, &mut buffer).is_err() {
+                    sender.ask_next(&self.dial, &self.to);
                 }
             }
             if ready[1] {
@@ -296,29 +302,66 @@ impl Datagrams {
             let Some(at) = known.or_else(|| self.enter(from)) else { continue };
             let sender = &mut self.senders[at];
             sender.heard = Instant::now();
+            if let Some(asked) = &mut sender.asked {
+                asked.clear();
+                asked.extend_from_slice(&buffer[..length]);
+                sender.left = self.to.len();
+            }
             // A datagram that can't be sent (nobody listens, too long) is lost, as in a network.
-            let _ = sender.socket.send(&buffer[..length]);
+            if sender.socket.send(&buffer[..length]).is_err_and(|error| is_refusal(&error)) {
+                sender.ask_next(&self.dial, &self.to);
+            }
         }
     }
 
     fn enter(&mut self, address: SocketAddr) -> Option<usize> {
-        let socket = self.dial.udp(self.to).ok()?;
+        let socket = self.dial.udp(*self.to.first()?).ok()?;
         if self.senders.len() >= MAX_SENDERS {
             let oldest = (0..self.senders.len()).min_by_key(|&at| self.senders[at].heard)?;
             self.senders.swap_remove(oldest);
         }
-        self.senders.push(DatagramSender { address, socket, heard: Instant::now() });
+        let asked = (self.to.len() > 1).then(Vec::new);
+        self.senders.push(DatagramSender {
+            address,
+            socket,
+            heard: Instant::now(),
+            place: 0,
+            asked,
+            left: 0,
+        });
         Some(self.senders.len() - 1)
     }
 }
 
 impl DatagramSender {
-    fn answer(&mut self, through: &UdpSocket, buffer: &mut [u8]) {
-        while let Ok(length) = self.socket.recv(buffer) {
-            self.heard = Instant::now();
-            let _ = through.send_to(&buffer[..length], self.address);
+    /// Passes answers on; an error says that nobody listens.
+    fn answer(&mut self, through: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            match self.socket.recv(buffer) {
+                Ok(length) => {
+                    (self.heard, self.asked) = (Instant::now(), None);
+                    let _ = through.send_to(&buffer[..length], self.address);
+                }
+                Err(error) if is_refusal(&error) => return Err(error),
+                Err(_) => return Ok(()),
+            }
         }
     }
+
+    /// Sends the last datagram to the next address, unless all have refused it.
+    fn ask_next(&mut self, dial: &SocketNetwork, to: &[SocketAddr]) {
+        let Some(asked) = self.asked.as_ref().filter(|_| self.left > 1) else { return };
+        self.left -= 1;
+        self.place = (self.place + 1) % to.len();
+        if let Ok(socket) = dial.udp(to[self.place]) {
+            let _ = socket.send(asked);
+            self.socket = socket;
+        }
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
 }
 
 #[cfg(test)]
@@ -377,12 +420,33 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_go_to_the_address_at_which_somebody_listens() {
+        let [server, other, relay] = [0; 3].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (to, refusing, at) =
+            (server.local_addr().unwrap(), other.local_addr(), relay.local_addr().unwrap());
+        drop(other);
+        let _relay =
+            PortRelay::udp(relay, Arc::new(SocketNetwork::Here), vec![refusing.unwrap(), to]).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        server.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut buffer = [0; 16];
+        client.send_to(b"first", at).unwrap();
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"first");
+        server.send_to(b"answer", from).unwrap();
+        assert_eq!(client.recv(&mut buffer).unwrap(), 6);
+        client.send_to(b"next", at).unwrap();
+        assert_eq!(server.recv_from(&mut buffer).unwrap(), (4, from), "it stays there");
+    }
+
+    #[test]
     fn answers_go_to_whoever_asked() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = relay.local_addr().unwrap();
         let _relay =
-            PortRelay::udp(relay, Arc::new(SocketNetwork::Here), server.local_addr().unwrap()).unwrap();
+            PortRelay::udp(relay, Arc::new(SocketNetwork::Here), vec![server.local_addr().unwrap()]).unwrap();
         let clients = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut buffer = [0; 16];
         for (client, text) in clients.iter().zip([b"a", b"b"]) {

@@ -2,11 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString};
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::LabError;
+use crate::namespace::on_a_thread;
 use crate::system_call::checked;
 
 /// A user of this machine's user database.
@@ -47,6 +49,30 @@ impl User {
     #[must_use]
     pub fn shell(&self) -> Option<&OsString> {
         Some(&self.shell).filter(|shell| !shell.is_empty())
+    }
+
+    /// Runs `f` with this user's rights to files, which are the user's if `f` makes them, on a new thread.
+    ///
+    /// # Errors
+    /// Those of `f`, or if this process may not change its user.
+    pub fn with_rights_to_files<R: Send>(&self, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+        /// What setfsuid(2) changes nothing with, and returns the current one.
+        const NONE: u32 = u32::MAX;
+        on_a_thread(|| {
+            // SAFETY: the list of groups is live and of the length given. They are direct calls, which affect
+            // this thread only; it ends with the closure. Other identities stay, so that the user can't send
+            // it signals; the kernel takes root's capabilities to files away.
+            let now = unsafe {
+                checked(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()))?;
+                libc::syscall(libc::SYS_setfsgid, self.gid);
+                libc::syscall(libc::SYS_setfsuid, self.uid);
+                [libc::syscall(libc::SYS_setfsgid, NONE), libc::syscall(libc::SYS_setfsuid, NONE)]
+            };
+            if now != [self.gid, self.uid].map(libc::c_long::from) {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            f()
+        })
     }
 
     /// Makes a command run as this user, with all its groups and environment variables. What must be done as

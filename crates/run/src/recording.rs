@@ -2,7 +2,7 @@
 //! the frames that a port sends.
 
 use crate::port_files::{Captures, PortFiles};
-use crate::rotation::{Rotation, create, is_full};
+use crate::rotation::{FileMaker, Rotation};
 use anyhow::Context;
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
@@ -21,7 +21,7 @@ pub struct Recording(Arc<Mutex<Capture>>);
 struct Capture {
     recorder: Recorder,
     file: CaptureFile,
-    rotation: Option<Rotation>,
+    maker: FileMaker,
     /// Frames that are missing in files before this one.
     missed: u64,
     /// Why it is not rotated any more.
@@ -56,20 +56,19 @@ impl CaptureFile {
 
 impl Capture {
     /// Creates the file.
-    fn create(file: CaptureFile, rotation: Option<Rotation>) -> anyhow::Result<Arc<Mutex<Self>>> {
-        let created = create(&file.path, rotation);
+    fn create(file: CaptureFile, maker: &FileMaker) -> anyhow::Result<Arc<Mutex<Self>>> {
+        let created = maker.create(&file.path);
         let created = created.with_context(|| format!("can't write the capture {}", file.path.display()))?;
         let recorder = file.begin(created)?;
-        Ok(Arc::new(Mutex::new(Self { recorder, file, rotation, missed: 0, error: None })))
+        Ok(Arc::new(Mutex::new(Self { recorder, file, maker: maker.clone(), missed: 0, error: None })))
     }
 
     /// The recorder, of a new file if this one is full.
     fn recorder(&mut self) -> &mut Recorder {
-        if is_full(self.rotation, self.recorder.written())
-            && let Some(rotation) = self.rotation
+        if let Some(rotation) = self.maker.full(self.recorder.written())
             && let Err(error) = self.rotate(rotation)
         {
-            self.rotation = None;
+            self.maker.rotation = None;
             let path = self.file.path.display();
             self.error = Some(format!("{path} is not rotated any more: {error:#}"));
         }
@@ -78,7 +77,7 @@ impl Capture {
 
     fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
         self.recorder.finish()?;
-        let next = self.file.begin(rotation.next(&self.file.path)?)?;
+        let next = self.file.begin(self.maker.next(rotation, &self.file.path)?)?;
         self.missed += std::mem::replace(&mut self.recorder, next).missed();
         Ok(())
     }
@@ -101,13 +100,13 @@ impl Recording {
     /// # Errors
     /// If the file can't be created.
     pub fn start(
-        (path, rotation): (&Path, Option<Rotation>),
+        (path, maker): (&Path, &FileMaker),
         plan: &Plan,
         ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let ports_of_plan = plan.ports.iter().map(|port| port.name.to_string()).collect();
         let contents = CaptureContents::Arrivals(ports_of_plan);
-        let capture = Capture::create(CaptureFile { path: path.into(), contents, epoch: epoch() }, rotation)?;
+        let capture = Capture::create(CaptureFile { path: path.into(), contents, epoch: epoch() }, maker)?;
         let recorded = |(place, port)| {
             let capture = Arc::clone(&capture);
             Box::new(InterceptedPort::new(port, RecordingPort { place, capture })) as Box<dyn Port>
@@ -138,7 +137,7 @@ pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
 /// # Errors
 /// If a file can't be created.
 pub fn record_outputs(
-    (files, rotation): (&PortFiles, Option<Rotation>),
+    (files, maker): (&PortFiles, &FileMaker),
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
 ) -> anyhow::Result<Outputs> {
@@ -146,7 +145,7 @@ pub fn record_outputs(
     let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
         let path = captures.output.clone().filter(|_| plan.leads_outside(port))?;
         let contents = CaptureContents::Output(port.name.to_string());
-        Some(Capture::create(CaptureFile { path, contents, epoch }, rotation))
+        Some(Capture::create(CaptureFile { path, contents, epoch }, maker))
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
     let recorders: Vec<_> = recorders.collect::<anyhow::Result<_>>()?;

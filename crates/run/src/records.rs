@@ -6,7 +6,7 @@ use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::real_series::RealSeries;
 use crate::recording::{Recording, record_outputs};
-use crate::rotation::Rotation;
+use crate::rotation::FileMaker;
 use crate::series::{SeriesFile, SeriesOptions, VirtualSeries};
 use longwire_block::Port;
 use longwire_block::path::LinkRef;
@@ -26,8 +26,8 @@ pub struct RecordOptions {
     pub log: Option<LogOptions>,
     /// The time series of links.
     pub series: Option<SeriesOptions>,
-    /// Rotation of each of these files.
-    pub rotation: Option<Rotation>,
+    /// Makes each of these files.
+    pub maker: FileMaker,
 }
 
 impl RecordOptions {
@@ -54,7 +54,7 @@ impl RecordOptions {
         let log = self.log.as_ref().map(|log| LogOptions { file: named(&log.file), ..log.clone() });
         let series = self.series.as_ref();
         let series = series.map(|series| SeriesOptions { file: named(&series.file), ..series.clone() });
-        Self { record: self.record.as_ref().map(named), log, series, rotation: self.rotation }
+        Self { record: self.record.as_ref().map(named), log, series, maker: self.maker.clone() }
     }
 }
 
@@ -104,7 +104,7 @@ struct Log(Option<PacketLog>);
 impl Log {
     fn start(options: &RecordOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
         let log = options.log.clone();
-        let start = |log| PacketLog::start((log, options.rotation), plan, is_virtual);
+        let start = |log| PacketLog::start((log, &options.maker), plan, is_virtual);
         log.map(start).transpose().map(Self)
     }
 
@@ -136,14 +136,14 @@ impl RealRecords {
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let mut captures = Vec::new();
         if let Some(file) = &options.record {
-            let (started, recorded) = Recording::start((file, options.rotation), plan, ports)?;
+            let (started, recorded) = Recording::start((file, &options.maker), plan, ports)?;
             captures.push(started);
             ports = recorded;
         }
-        let (outputs, ports) = record_outputs((files, options.rotation), plan, ports)?;
+        let (outputs, ports) = record_outputs((files, &options.maker), plan, ports)?;
         captures.extend(outputs);
         let log = Log::start(&options, plan, false)?;
-        let create = |series| SeriesFile::create(series, options.rotation, plan);
+        let create = |series| SeriesFile::create(series, &options.maker, plan);
         let series_file = options.series.as_ref().map(create).transpose()?;
         let series_options = options.series;
         Ok((Self { captures, log, series_file, series_options, series: None }, ports))
@@ -211,7 +211,7 @@ impl VirtualRecords {
         let log = Log::start(&options, plan, true)?;
         let (mut series, mut sampler) = (None, None);
         if let Some(wanted) = options.series {
-            let (started, of_worker) = VirtualSeries::start(&wanted, options.rotation, plan)?;
+            let (started, of_worker) = VirtualSeries::start(&wanted, &options.maker, plan)?;
             (series, sampler) = (Some((wanted.file, started)), Some(of_worker));
         }
         Ok(Self { log, series, sampler })

@@ -1,9 +1,56 @@
-//! Rotation of files that grow: packet logs, time series and captures.
+//! Files that grow: packet logs, time series and captures. How they are made, and their rotation.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+
+use longwire_lab::User;
+
+/// Makes the files of a run's records.
+#[derive(Debug, Clone, Default)]
+pub struct FileMaker {
+    /// Rotation of each file.
+    pub rotation: Option<Rotation>,
+    /// The user whose they are and with whose rights they are made; else this process's.
+    pub user: Option<User>,
+}
+
+impl FileMaker {
+    /// Creates a file. With a rotation, one that is there becomes an older one unless it is empty: a service
+    /// that is started again keeps what it has written.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn create(&self, path: &Path) -> io::Result<File> {
+        let has_content = || fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+        self.with_rights(|| match self.rotation.filter(|_| has_content()) {
+            Some(rotation) => rotation.next(path),
+            None => File::create(path),
+        })
+    }
+
+    /// The rotation, if a file of this length is to be rotated.
+    #[must_use]
+    pub fn full(&self, length: u64) -> Option<Rotation> {
+        self.rotation.filter(|rotation| length >= rotation.size)
+    }
+
+    /// The next file of this path: see [`Rotation`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn next(&self, rotation: Rotation, path: &Path) -> io::Result<File> {
+        self.with_rights(|| rotation.next(path))
+    }
+
+    fn with_rights(&self, make: impl FnOnce() -> io::Result<File> + Send) -> io::Result<File> {
+        match &self.user {
+            Some(user) => user.with_rights_to_files(make),
+            None => make(),
+        }
+    }
+}
 
 /// Rotation of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +63,7 @@ pub struct Rotation {
 
 impl Rotation {
     /// Renames the files of this path, replacing the oldest, and creates a new one.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn next(self, path: &Path) -> io::Result<File> {
+    fn next(self, path: &Path) -> io::Result<File> {
         let owner = fs::metadata(path)?;
         for number in (1..self.files).rev() {
             let from = if number == 1 { path.into() } else { older(path, number - 1) };
@@ -39,24 +83,6 @@ impl Rotation {
     }
 }
 
-/// Creates a file. With a rotation, one that is there becomes an older one unless it is empty: a service that
-/// is started again keeps what it has written.
-///
-/// # Errors
-/// Those of the system.
-pub fn create(path: &Path, rotation: Option<Rotation>) -> io::Result<File> {
-    let has_content = || fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
-    match rotation.filter(|_| has_content()) {
-        Some(rotation) => rotation.next(path),
-        None => File::create(path),
-    }
-}
-
-/// Whether a file of this length is to be rotated.
-pub fn is_full(rotation: Option<Rotation>, length: u64) -> bool {
-    rotation.is_some_and(|rotation| length >= rotation.size)
-}
-
 /// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`.
 pub fn older(path: &Path, number: u32) -> PathBuf {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
@@ -72,18 +98,19 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("longwire-rotation-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let path = folder.join("run.csv");
-        let rotation = Some(Rotation { size: 10, files: 3 });
-        assert!(is_full(rotation, 10) && !is_full(rotation, 9) && !is_full(None, u64::MAX));
-        create(&path, rotation).unwrap();
+        let maker = FileMaker { rotation: Some(Rotation { size: 10, files: 3 }), user: None };
+        let without = FileMaker::default();
+        assert!(maker.full(10).is_some() && maker.full(9).is_none() && without.full(u64::MAX).is_none());
+        maker.create(&path).unwrap();
         for text in ["a", "b", "c", "d"] {
             fs::write(&path, text).unwrap();
-            create(&path, rotation).unwrap();
+            maker.create(&path).unwrap();
         }
         let content = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let all = ["run.csv", "run.1.csv", "run.2.csv", "run.3.csv"].map(content);
         assert_eq!(all, [Some(""), Some("d"), Some("c"), None].map(|text| text.map(String::from)));
         fs::write(&path, "e").unwrap();
-        create(&path, None).unwrap();
+        without.create(&path).unwrap();
         assert_eq!([content("run.csv").as_deref(), content("run.1.csv").as_deref()], [Some(""), Some("d")]);
         fs::remove_dir_all(folder).unwrap();
     }

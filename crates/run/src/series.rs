@@ -1,7 +1,7 @@
 //! Time series of links: arrivals, departures and backlog at regular times, as CSV or JSON lines.
 
 use crate::link_pattern::LinkPattern;
-use crate::rotation::{Rotation, create, is_full};
+use crate::rotation::FileMaker;
 use anyhow::{Context, bail};
 use longwire_engine::Sampler;
 use longwire_link::LinkStats;
@@ -50,7 +50,7 @@ pub struct SeriesFile {
     out: BufWriter<File>,
     /// Bytes of the file.
     written: u64,
-    rotation: Option<Rotation>,
+    maker: FileMaker,
     format: Format,
     /// The sampled links; all if there is no pattern.
     chosen: Option<LinkPattern>,
@@ -67,17 +67,17 @@ impl SeriesFile {
     ///
     /// # Errors
     /// If the extension is unknown, no link matches, or it can't be written.
-    pub fn create(options: &SeriesOptions, rotation: Option<Rotation>, plan: &Plan) -> anyhow::Result<Self> {
+    pub fn create(options: &SeriesOptions, maker: &FileMaker, plan: &Plan) -> anyhow::Result<Self> {
         let path = options.file.clone();
         let format = format(&path)?;
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
         }
         let what = || format!("can't write the time series {}", path.display());
-        let (out, written) =
-            create(&path, rotation).and_then(|file| begin(file, format)).with_context(what)?;
+        let (out, written) = maker.create(&path).and_then(|file| begin(file, format)).with_context(what)?;
         let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
-        Ok(Self { path, out, written, rotation, format, chosen, links, times, rows: 0, error: None })
+        let maker = maker.clone();
+        Ok(Self { path, out, written, maker, format, chosen, links, times, rows: 0, error: None })
     }
 
     /// Writes a row of a link if it is sampled.
@@ -129,9 +129,9 @@ impl SeriesFile {
 
     /// Writes a row, into a new file if this one is full.
     fn write(&mut self, row: &str) -> io::Result<()> {
-        if let Some(rotation) = self.rotation.filter(|_| is_full(self.rotation, self.written)) {
+        if let Some(rotation) = self.maker.full(self.written) {
             self.out.flush()?;
-            (self.out, self.written) = begin(rotation.next(&self.path)?, self.format)?;
+            (self.out, self.written) = begin(self.maker.next(rotation, &self.path)?, self.format)?;
         }
         self.written += row.len() as u64;
         self.out.write_all(row.as_bytes())
@@ -214,10 +214,10 @@ impl VirtualSeries {
     /// See [`SeriesFile::create`].
     pub fn start(
         options: &SeriesOptions,
-        rotation: Option<Rotation>,
+        maker: &FileMaker,
         plan: &Plan,
     ) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
-        let file = SeriesFile::create(options, rotation, plan)?;
+        let file = SeriesFile::create(options, maker, plan)?;
         let names = file.names(plan);
         let (file, planned) = (Arc::new(Mutex::new(file)), Arc::default());
         let series = Self { file: Arc::clone(&file), planned: Arc::clone(&planned) };
@@ -283,7 +283,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("longwire-series-{}.csv", std::process::id()));
         let options = SeriesOptions { file: path.clone(), every: Nanos::from_millis(1), links: None };
         let before = plan(&[up.clone(), down.clone()]);
-        let (series, mut sampler) = VirtualSeries::start(&options, None, &before).unwrap();
+        let (series, mut sampler) = VirtualSeries::start(&options, &FileMaker::default(), &before).unwrap();
         let sample = |sampler: &mut dyn Sampler, millis, place, in_packets| {
             let stats = LinkStats { in_packets, ..LinkStats::default() };
             sampler.sample(Nanos::from_millis(millis), place, &stats);

@@ -260,7 +260,7 @@ impl Entrance {
     fn relay(self, dial: SocketNetwork, to: &[SocketAddr]) -> std::io::Result<PortRelay> {
         match self {
             Self::Tcp(listener) => PortRelay::tcp(listener, Arc::new(dial), to.to_vec()),
-            Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), to[0]),
+            Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), vec![to[0]]),
         }
     }
 }

@@ -99,6 +99,56 @@ fn files_of_a_run_are_the_caller_s() {
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
 }
 
+/// Neither a link of the user's to a file of root's nor a folder of root's can be written through it.
+#[test]
+fn files_of_a_run_are_the_user_s() {
+    let Some(machine) = Machine::new("owned") else { return };
+    let (folder, root) = (Folder::new("owned"), Folder::new("roots"));
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let names = ["run.pcapng", "run.log", "run.json", "run.csv", "packets.lwlog", "packets.1.lwlog"];
+    let [record, messages, json, series, log, _] = names.map(|name| folder.text(name));
+    let ran = machine.sh(&format!(
+        "SUDO_UID=0 SUDO_GID=0 {LONGWIRE} exec --user nobody --record {record} --messages {messages} \
+         --json={json} --series {series} --log {log} --file-size 64KiB \
+         -- sh -c 'ping -q -i 0.002 -c 1000 $LONGWIRE_FAR'"
+    ));
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    assert!(std::fs::read_to_string(json).unwrap().contains("\"exec\""));
+    for name in names {
+        let made = std::fs::metadata(folder.path(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY), "{name}");
+    }
+    // What the shell has opened is the caller's.
+    let ran = machine.exec(&["-q", "--user", "nobody", "--json=/dev/stderr", "--", "true"]);
+    assert!(ran.status.success() && stderr(&ran).contains("\"exec\""), "{}", stderr(&ran));
+    let refused = |options: &[&str]| {
+        let ran = machine.exec(&[&["-q", "--user", "nobody"], options].concat());
+        assert_eq!(
+            (ran.status.code(), stdout(&ran).as_str()),
+            (Some(2), ""),
+            "{options:?}: {}",
+            stderr(&ran)
+        );
+        assert!(stderr(&ran).contains("Permission denied"), "{options:?}: {}", stderr(&ran));
+    };
+    for (option, extension) in
+        [("--json", "json"), ("--record", "pcapng"), ("--log", "lwlog"), ("--series", "csv")]
+    {
+        let kept = root.write(&format!("kept.{extension}"), "kept");
+        let link = folder.text(&format!("link.{extension}"));
+        std::os::unix::fs::symlink(&kept, &link).unwrap();
+        refused(&[&format!("{option}={link}"), "--", "echo", "ran"]);
+        refused(&[&format!("{option}={}", root.text(&format!("new.{extension}"))), "--", "echo", "ran"]);
+        // Neither by a wrong command line.
+        machine.exec(&["--user", "nobody", &format!("--json={link}"), "--rate", "none", "--", "true"]);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "kept", "{option}");
+    }
+    let link = folder.text("link.json");
+    let ran = machine.exec(&["--user", "nobody", "--messages", &link, "--", "echo", "ran"]);
+    assert_eq!((ran.status.code(), stdout(&ran).as_str()), (Some(2), ""), "{}", stderr(&ran));
+    assert_eq!(std::fs::read_to_string(root.path("kept.json")).unwrap(), "kept");
+}
+
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
 #[test]
 fn what_is_not_faithful_fails_if_that_is_required() {
@@ -219,6 +269,34 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
     }
+    // One that can't be started fails, unlike one that exits with the same code.
+    let messages = folder.text("messages");
+    let exec = |command: &[&str]| {
+        let options = [&format!("--json={file}"), "--messages", &messages, "--"];
+        let ran = machine.exec(&[&options[..], command].concat());
+        assert_eq!((ran.status.code(), stderr(&ran).as_str()), (Some(127), ""), "{command:?}");
+        let report = std::fs::read_to_string(&file).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["exit_code"].as_u64(), Some(127));
+        (
+            report["pass"].as_bool(),
+            report["failures"].to_string(),
+            std::fs::read_to_string(&messages).unwrap(),
+        )
+    };
+    let mistaken = |option: &str, value: &str| {
+        let ran = machine.exec(&["-q", option, value, "--", "true"]);
+        let meant = format!("did you mean {option}={value}?");
+        assert!(ran.status.code() == Some(127) && stderr(&ran).contains(&meant), "{}", stderr(&ran));
+    };
+    mistaken("--localhost", "8000");
+    mistaken("--json", "report.json");
+    let (pass, failures, _) = exec(&["sh", "-c", "exit 127"]);
+    assert_eq!((pass, failures.as_str()), (Some(true), "null"));
+    let fault = "longwire-no-such-program: there is no such command";
+    let (pass, failures, said) = exec(&["longwire-no-such-program"]);
+    assert_eq!((pass, failures), (Some(false), format!("[\"{fault}\"]")));
+    assert!(said.contains(fault), "{said}");
     let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
     assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
     let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

@@ -3,11 +3,11 @@
 use crate::support::{Folder, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY};
 use longwire_lab::{BindGuard, Lab, Namespace};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::chown;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,7 @@ fn a_service_that_can_not_be_restricted_is_not_started() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// A service on the loopback of a lab's host a, over TCP and UDP on one port: it answers with the client's
-/// address.
+/// A service of a lab's host a, over TCP and UDP on one port: it answers with the client's address.
 pub struct Loopback {
     pub port: u16,
     pub udp: UdpSocket,
@@ -70,20 +69,27 @@ pub struct Loopback {
 
 impl Loopback {
     pub fn start(machine: &Machine) -> Self {
+        Self::start_at(machine, "127.0.0.1:0")
+    }
+
+    fn start_at(machine: &Machine, at: &str) -> Self {
         let lab = Lab::open(&machine.name).unwrap();
         let host = lab.host("a").unwrap();
         let bound = host.run(|| {
-            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let tcp = TcpListener::bind(at).unwrap();
             let udp = UdpSocket::bind(tcp.local_addr().unwrap()).unwrap();
             (tcp, udp)
         });
         let (tcp, udp) = bound.unwrap();
         let (port, own) = (tcp.local_addr().unwrap().port(), udp.try_clone().unwrap());
         let streams = std::thread::spawn(move || {
-            let (mut stream, from) = tcp.accept().unwrap();
-            let mut question = String::new();
-            BufReader::new(&stream).read_line(&mut question).unwrap();
-            write!(stream, "{} asked {question}", from.ip()).unwrap();
+            let (mut question, mut asked) = (String::new(), None);
+            // Whoever only looks whether it is reached asks nothing.
+            while question.is_empty() {
+                let (stream, from) = asked.insert(tcp.accept().unwrap());
+                BufReader::new(&*stream).read_line(&mut question).unwrap();
+                write!(stream, "{} asked {question}", from.ip()).unwrap();
+            }
         });
         let datagrams = std::thread::spawn(move || {
             let mut buffer = [0; 100];
@@ -150,6 +156,61 @@ fn services_of_the_loopback_are_reached_through_the_link() {
     assert_eq!(machine.settings(), before);
 }
 
+/// `longwire exec` of a bash script, which has said a line.
+struct Begun {
+    running: Child,
+    output: BufReader<ChildStdout>,
+    line: String,
+}
+
+/// Starts it.
+fn begin(machine: &Machine, option: &str, script: &str) -> Begun {
+    let mut running = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q", "--delay", "20ms", option])
+        .args(["--", "timeout", "60", "bash", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    Begun { running, output, line }
+}
+
+#[test]
+fn services_that_start_later_listen_on_every_address_and_are_reached() {
+    let Some(machine) = Machine::new("later") else { return };
+    for option in ["--localhost=7006", "--localhost"] {
+        let reached = "(exec 3<>/dev/tcp/127.0.0.1/7006) 2> /dev/null";
+        let script =
+            format!("echo; read; until {reached}; do sleep 0.05; done; {}", asking("127.0.0.1", 7006));
+        let Begun { mut running, mut output, .. } = begin(&machine, option, &script);
+        let service = Loopback::start_at(&machine, "0.0.0.0:7006");
+        running.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let mut text = String::new();
+        output.read_to_string(&mut text).unwrap();
+        assert!(running.wait().unwrap().success(), "{text}");
+        assert_asked(&text, [80, 40]);
+        service.join();
+    }
+}
+
+/// A port has two protocols, and each its own services.
+#[test]
+fn a_service_of_tcp_keeps_none_of_udp_from_its_port() {
+    let Some(machine) = Machine::new("beside") else { return };
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    let tcp = host.run(|| TcpListener::bind("127.0.0.1:7007").unwrap()).unwrap();
+    let mut begun = begin(&machine, "--localhost", "echo; read");
+    let udp = host.run(|| UdpSocket::bind("0.0.0.0:7007")).unwrap();
+    assert!(udp.is_ok(), "{udp:?}");
+    drop(tcp);
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
+}
+
 #[test]
 fn a_commands_server_is_reached_from_the_machine_through_the_link() {
     let Some(machine) = Machine::new("publish") else { return };
@@ -186,4 +247,67 @@ fn a_commands_server_is_reached_from_the_machine_through_the_link() {
          {LONGWIRE} exec -q --publish 7004 -- true; echo $?; kill $!"
     ));
     assert_eq!(stdout(&taken), "2\n", "a port that is taken is no one else's: {}", stderr(&taken));
+}
+
+#[test]
+fn a_commands_server_may_listen_on_every_address_or_by_ipv6() {
+    let Some(machine) = Machine::new("wildcard") else { return };
+    let mut begun = begin(&machine, "--publish=7008", "echo $$; read");
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", begun.line.trim()))).unwrap();
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    let patience = Some(Duration::from_secs(20));
+    for at in ["0.0.0.0:7008", "[::1]:7008"] {
+        let (tcp, udp) =
+            inside.run(|| (TcpListener::bind(at).unwrap(), UdpSocket::bind(at).unwrap())).unwrap();
+        let (client, asking) = host
+            .run(|| (TcpStream::connect("127.0.0.1:7008").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()))
+            .unwrap();
+        for socket in [&udp, &asking] {
+            socket.set_read_timeout(patience).unwrap();
+        }
+        client.set_read_timeout(patience).unwrap();
+        let (served, from) = tcp.accept().unwrap();
+        assert!(from.ip().is_loopback(), "{from}");
+        (&served).write_all(b"answer\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(&client).read_line(&mut line).unwrap();
+        assert_eq!(line, "answer\n", "{at}");
+        let mut buffer = [0; 16];
+        asking.send_to(b"question", "127.0.0.1:7008").unwrap();
+        let (length, from) = udp.recv_from(&mut buffer).unwrap();
+        udp.send_to(&buffer[..length], from).unwrap();
+        assert_eq!((asking.recv(&mut buffer).unwrap(), from.ip().is_loopback()), (8, true), "{at}, {from}");
+    }
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
+}
+
+/// The kernel has seen its flow before the redirection.
+#[test]
+fn who_asks_by_udp_before_a_service_listens_is_answered_later() {
+    let Some(machine) = Machine::new("early") else { return };
+    let mut begun = begin(&machine, "--localhost", "echo $$; read");
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", begun.line.trim()))).unwrap();
+    let lab = Lab::open(&machine.name).unwrap();
+    let host = lab.host("a").unwrap();
+    for (own, at) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7010")] {
+        let early = inside.run(|| UdpSocket::bind(own).unwrap()).unwrap();
+        early.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        early.send_to(b"early", at).unwrap();
+        let service = host.run(|| UdpSocket::bind(at).unwrap()).unwrap();
+        service.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let answering = std::thread::spawn(move || {
+            let (_, from) = service.recv_from(&mut [0; 16])?;
+            service.send_to(b"answer", from)
+        });
+        let answered = (0..200).any(|_| {
+            early.send_to(b"question", at).unwrap();
+            early.recv(&mut [0; 16]).is_ok()
+        });
+        assert!(answered, "{at}");
+        answering.join().unwrap().unwrap();
+    }
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
 }

@@ -3,7 +3,7 @@
 use super::binary::BinaryWriter;
 use super::pcapng::PcapngWriter;
 use super::row::Row;
-use crate::rotation::{Rotation, create, is_full};
+use crate::rotation::{FileMaker, Rotation};
 use anyhow::Context;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -45,7 +45,7 @@ enum Writer {
 pub struct LogFile {
     path: PathBuf,
     format: Format,
-    rotation: Option<Rotation>,
+    maker: FileMaker,
     /// Nanoseconds from 1970 to the start of the run.
     start_since_1970: u64,
     writer: Writer,
@@ -57,12 +57,13 @@ impl LogFile {
     ///
     /// # Errors
     /// If the extension is unknown, or the file can't be created.
-    pub fn create(path: &Path, rotation: Option<Rotation>, start_since_1970: u64) -> anyhow::Result<Self> {
+    pub fn create(path: &Path, maker: &FileMaker, start_since_1970: u64) -> anyhow::Result<Self> {
         let format = Format::of(path)?;
-        let (writer, written) = create(path, rotation)
+        let (writer, written) = maker
+            .create(path)
             .and_then(|file| begin(file, format, start_since_1970))
             .with_context(|| format!("can't write the log {}", path.display()))?;
-        Ok(Self { path: path.into(), format, rotation, start_since_1970, writer, written })
+        Ok(Self { path: path.into(), format, maker: maker.clone(), start_since_1970, writer, written })
     }
 
     /// Writes a row with the names of its link and reason, and the bytes of its frame.
@@ -70,7 +71,7 @@ impl LogFile {
     /// # Errors
     /// Those of the system.
     pub fn write(&mut self, row: &Row, names: (&str, &str), frame: &[u8]) -> io::Result<()> {
-        if let Some(rotation) = self.rotation.filter(|_| is_full(self.rotation, self.written)) {
+        if let Some(rotation) = self.maker.full(self.written) {
             self.rotate(rotation)?;
         }
         self.written += match &mut self.writer {
@@ -95,7 +96,7 @@ impl LogFile {
     /// then the new one has its name.
     fn rotate(&mut self, rotation: Rotation) -> io::Result<()> {
         self.flush()?;
-        let file = rotation.next(&self.path)?;
+        let file = self.maker.next(rotation, &self.path)?;
         (self.writer, self.written) = begin(file, self.format, self.start_since_1970)?;
         Ok(())
     }

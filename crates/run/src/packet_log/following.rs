@@ -125,14 +125,15 @@ mod tests {
     use super::*;
     use crate::packet_log::file::LogFile;
     use crate::packet_log::gap;
-    use crate::rotation::Rotation;
+    use crate::rotation::{FileMaker, Rotation};
 
     #[test]
     fn a_file_leads_to_the_next_until_it_is_removed() {
         let folder = std::env::temp_dir().join(format!("longwire-following-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("run.lwlog");
-        let mut log = LogFile::create(&path, Some(Rotation { size: 64, files: 3 }), 0).unwrap();
+        let maker = FileMaker { rotation: Some(Rotation { size: 64, files: 3 }), user: None };
+        let mut log = LogFile::create(&path, &maker, 0).unwrap();
         // A row fills a file: the next one begins another.
         let mut write = || log.write(&gap(1, 1), ("", ""), &[]).unwrap();
         write();

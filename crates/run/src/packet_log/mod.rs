@@ -17,7 +17,7 @@ mod ring;
 pub mod row;
 
 use crate::link_pattern::LinkPattern;
-use crate::rotation::Rotation;
+use crate::rotation::FileMaker;
 use anyhow::Context;
 use file::{Format, LogFile};
 use links::LoggedLinks;
@@ -92,7 +92,7 @@ impl PacketLog {
     /// # Errors
     /// If no link matches, or the file can't be created.
     pub fn start(
-        (options, rotation): (LogOptions, Option<Rotation>),
+        (options, maker): (LogOptions, &FileMaker),
         plan: &Plan,
         is_virtual: bool,
     ) -> anyhow::Result<Self> {
@@ -100,7 +100,7 @@ impl PacketLog {
             pattern.places(plan)?;
         }
         let start_since_1970 = if is_virtual { 0 } else { since_1970() };
-        let file = LogFile::create(&options.file, rotation, start_since_1970)?;
+        let file = LogFile::create(&options.file, maker, start_since_1970)?;
         let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
         let base = Arc::<OnceLock<Nanos>>::default();
         let outside = options.links.is_none();

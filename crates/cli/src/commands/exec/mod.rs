@@ -4,6 +4,7 @@ pub(super) mod link;
 mod outputs;
 mod own_settings;
 mod serve;
+mod usage_error;
 
 use crate::record_args::RecordArgs;
 use crate::{Outcome, json, outcome};
@@ -19,12 +20,13 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
-use serde_json::Value;
+use outputs::Outputs;
 use serve::Services;
-use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
+pub use usage_error::write_usage_error;
 
 /// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
@@ -129,6 +131,9 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 
+    #[arg(skip)]
+    outputs: Outputs,
+
     /// The command and its arguments. Default: your shell.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -152,6 +157,14 @@ struct Users {
     services: Option<User>,
 }
 
+/// How a command ended.
+pub(super) struct CommandEnd {
+    /// Its exit code.
+    pub(super) code: u8,
+    /// Why it could not be started.
+    pub(super) fault: Option<String>,
+}
+
 /// What is reached on the loopback from the other side of the link.
 struct Loopback {
     published: PublishedPorts,
@@ -163,24 +176,27 @@ impl Args {
     ///
     /// # Errors
     /// If the options are wrong, or the link or a service can't be made.
-    pub fn run(self) -> anyhow::Result<Outcome> {
-        let done = self.run_behind_link();
+    pub fn run(mut self) -> anyhow::Result<Outcome> {
+        let users = self.users();
+        self.outputs.user = users.as_ref().ok().and_then(|users| users.command.clone());
+        let done = users.and_then(|users| self.run_behind_link(&users));
         if let (Err(error), Some(file)) = (&done, &self.json) {
-            write_json(file, &format!("{:#}", json::of_error(error)))?;
+            self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
         }
         done
     }
 
-    fn run_behind_link(&self) -> anyhow::Result<Outcome> {
-        let users = self.users()?;
+    fn run_behind_link(&self, users: &Users) -> anyhow::Result<Outcome> {
         let [log, series, record] = self.records.files();
-        let records = self.records.options()?;
-        outputs::make_for_caller(&[&self.messages, &self.json, log, series, record])?;
+        let mut records = self.records.options()?;
+        records.maker.user.clone_from(&self.outputs.user);
+        self.outputs.make_for_caller(&[&self.messages, &self.json, log, series, record])?;
         if let Some(file) = &self.json {
-            outputs::check(file)?;
+            self.outputs.check(file)?;
         }
         if let Some(file) = &self.messages {
-            std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
+            let made = self.outputs.write(file, "");
+            made.with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
@@ -209,9 +225,9 @@ impl Args {
         if self.verbose {
             self.say_settings(&run);
         }
-        let status = self.command_behind(&run, &attendant, (&users, ends.own_user), loopback);
+        let end = self.command_behind(&run, &attendant, (users, ends.own_user), loopback);
         let ended = run.stop();
-        let code = self.report(ended, status?)?;
+        let code = self.report(ended, end?)?;
         Ok(Outcome::Status(code))
     }
 
@@ -308,14 +324,14 @@ impl Args {
         }
     }
 
-    /// Starts the services, runs the command, and returns its exit status.
+    /// Starts the services, and runs the command.
     fn command_behind(
         &self,
         run: &RealRun,
         attendant: &Attendant,
         (users, own_user): (&Users, Option<OwnUser>),
         loopback: Loopback,
-    ) -> anyhow::Result<u8> {
+    ) -> anyhow::Result<CommandEnd> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, users.services.as_ref(), net, &|what| self.say(what))?;
         let mut localhost = None;
@@ -325,7 +341,7 @@ impl Args {
         }
         if let Some(signal) = attendant.early() {
             // Signal numbers are below 65.
-            return Ok(128 + signal as u8);
+            return Ok(CommandEnd { code: 128 + signal as u8, fault: None });
         }
         let user = users.command.as_ref();
         let (program, arguments) = self.program(user);
@@ -344,8 +360,27 @@ impl Args {
         }
         let ended = attendant.run(command.args(arguments));
         drop((localhost, services));
-        let program = program.to_string_lossy();
-        Ok(code_of(&program, ended))
+        let end = match ended {
+            Ok(status) => CommandEnd { code: exit_code(status), fault: None },
+            Err(error) => {
+                let mut end = not_started(&program, &error);
+                end.fault = end.fault.map(|fault| fault + &self.meant(&program.to_string_lossy()));
+                end
+            }
+        };
+        end.fault.iter().for_each(|fault| self.tell(fault));
+        Ok(end)
+    }
+
+    /// What was probably meant by a command that is not there: the value of an option that takes it after =.
+    fn meant(&self, program: &str) -> String {
+        let is_port = program.parse::<Ports>().is_ok() && self.localhost == Some(LoopbackServices::Listening);
+        let is_file = program.ends_with(".json") && self.json.as_deref() == Some(Path::new("-"));
+        match (is_port, is_file) {
+            (true, _) => format!("; did you mean --localhost={program}?"),
+            (_, true) => format!("; did you mean --json={program}?"),
+            _ => String::new(),
+        }
     }
 
     /// The command, or the user's shell.
@@ -358,17 +393,18 @@ impl Args {
     }
 
     /// Says how faithful it was, writes the report, and answers the exit code.
-    fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
+    fn report(&self, ended: RealRunOutcome, end: CommandEnd) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
         let required = ran.counted.fidelity.as_ref().filter(|_| self.require_faithful);
         let unfaithful = required.filter(|fidelity| !verdict::has_shown_faithful(fidelity));
-        let code = if unfaithful.is_some() && code == 0 { NOT_FAITHFUL } else { code };
+        let code = if unfaithful.is_some() && end.code == 0 { NOT_FAITHFUL } else { end.code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
             fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
             unfaithful.iter().for_each(|fidelity| report.fail(verdict::brief(fidelity)));
+            end.fault.iter().for_each(|fault| report.fail(fault));
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
@@ -379,7 +415,7 @@ impl Args {
         for error in &ran.counted.errors {
             self.tell(error);
         }
-        self.json.as_ref().map_or(Ok(()), |file| write_json(file, &report()))?;
+        self.json.as_ref().map_or(Ok(()), |file| self.outputs.report(file, &report()))?;
         Ok(code)
     }
 
@@ -404,7 +440,7 @@ impl Args {
     fn tell(&self, what: &str) {
         match &self.messages {
             // A failing log is no reason to stop the command: it could be written at the start.
-            Some(file) => drop(append(file, &format!("{what}\n"))),
+            Some(file) => drop(self.outputs.append(file, &format!("{what}\n"))),
             None => outcome::note(&format!("longwire: {what}")),
         }
     }
@@ -416,91 +452,19 @@ fn usual_mtu(way_out: Option<u32>) -> u32 {
     way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
 }
 
-fn append(file: &Path, text: &str) -> io::Result<()> {
-    std::fs::OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes())
-}
-
-/// Writes an error of a command line that could not be parsed to where its `--json` says, if it is one of
-/// this command and has one.
-pub fn write_usage_error(words: &[OsString], error: &Value) {
-    let Some(file) = json_file(words.get(1..).unwrap_or_default()) else { return };
-    let made = outputs::make_for_caller(&[&Some(file.clone())]);
-    // If it can't be written, the exit status still reports the error.
-    let _ = made.and_then(|()| write_json(&file, &format!("{error:#}")));
-}
-
-/// The file of `--json` among the arguments before the command that is run. The word after an option that
-/// takes a value, or that there is not, is its value.
-fn json_file(words: &[OsString]) -> Option<PathBuf> {
-    let (_, words) = words.split_first().filter(|(first, _)| *first == "exec")?;
-    let known = <Args as clap::Args>::augment_args(clap::Command::new("exec"));
-    let is_flag = |name: &str| {
-        let mut named = known.get_arguments().filter(|arg| arg.get_long() == Some(name));
-        named.any(|arg| !arg.get_action().takes_values() || arg.is_require_equals_set())
+/// The end of a command that could not be started, as in shells.
+pub(super) fn not_started(program: &OsStr, error: &io::Error) -> CommandEnd {
+    let program = program.to_string_lossy();
+    let (code, why) = match error.kind() {
+        io::ErrorKind::NotFound => (NOT_FOUND, "there is no such command".to_owned()),
+        _ => (CANNOT_RUN, error.to_string()),
     };
-    let (mut file, mut has_value) = (None, false);
-    for word in words.iter().map(|word| word.to_str().unwrap_or_default()) {
-        match word.strip_prefix("--").map(|option| option.split_once('=').unwrap_or((option, ""))) {
-            Some(("", _)) => break,
-            Some(("json", named)) => {
-                file = Some(if named.is_empty() { "-".into() } else { named.into() });
-                has_value = false;
-            }
-            Some((name, _)) => has_value = !word.contains('=') && !is_flag(name),
-            None if word.starts_with('-') || has_value => has_value = false,
-            None => break,
-        }
-    }
-    file
-}
-
-/// Writes the report, or the error, to its file; standard output belongs to the command.
-fn write_json(file: &Path, text: &str) -> anyhow::Result<()> {
-    if file.as_os_str() == "-" {
-        outcome::note(text);
-        return Ok(());
-    }
-    let written = std::fs::write(file, format!("{text}\n"));
-    written.with_context(|| format!("the report can't be written to {}", file.display()))
-}
-
-/// The exit code of a command that ran or could not be started, as in shells.
-pub(super) fn code_of(program: &str, ended: io::Result<ExitStatus>) -> u8 {
-    match ended {
-        Ok(status) => exit_code(status),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            outcome::note(&format!("longwire: {program}: there is no such command"));
-            NOT_FOUND
-        }
-        Err(error) => {
-            outcome::note(&format!("longwire: {program}: {error}"));
-            CANNOT_RUN
-        }
-    }
+    CommandEnd { code, fault: Some(format!("{program}: {why}")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_file_of_the_report_is_found_on_a_wrong_command_line() {
-        let found = |line: &str| {
-            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
-            json_file(&words).map(|file| file.display().to_string())
-        };
-        for (line, file) in [
-            ("exec --rate foo --json -- true", Some("-")),
-            ("exec --rate foo --json=e.json -- true", Some("e.json")),
-            ("exec --dealy 5ms -v --json true", Some("-")),
-            ("exec --delay -5ms --localhost --json=e.json true --json=no", Some("e.json")),
-            ("exec --rate foo tool --json", None),
-            ("exec --rate foo -- tool --json", None),
-            ("run x --json", None),
-        ] {
-            assert_eq!(found(line).as_deref(), file, "{line}");
-        }
-    }
 
     #[test]
     fn the_way_out_says_how_long_packets_are() {

@@ -1,39 +1,83 @@
-//! Files that `exec` writes: as root by sudo, they are made for the caller.
+//! Files that `exec` writes: those of the user who runs the command, made with that user's rights; else, as
+//! root by sudo, they are made for the caller.
 
+use crate::outcome;
 use anyhow::Context;
+use longwire_lab::User;
 use longwire_rundir::own_uid;
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Makes the missing files, if this process is root for another user. Existing ones keep their owner.
-pub fn make_for_caller(files: &[&Option<PathBuf>]) -> anyhow::Result<()> {
-    let number = |variable: &str| std::env::var(variable).ok()?.parse::<u32>().ok();
-    let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else { return Ok(()) };
-    if own_uid() != 0 {
-        return Ok(());
-    }
-    for file in files.iter().copied().flatten().filter(|file| file.as_os_str() != "-") {
-        match OpenOptions::new().write(true).create_new(true).open(file) {
-            // By its descriptor: the name may mean another file by now.
-            Ok(made) => fchown(made, Some(uid), Some(gid)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
-        }
-        .with_context(|| format!("can't write {}", file.display()))?;
-    }
-    Ok(())
+/// Folders of this process's own descriptors, which the shell names: `/dev/stderr`, `/dev/fd/63`.
+const DESCRIPTORS: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
+/// Writes files.
+#[derive(Debug, Clone, Default)]
+pub struct Outputs {
+    /// The user with whose rights they are written, if it is another one.
+    pub user: Option<User>,
 }
 
-/// Makes a file that is written when the command has ended, so that a name that can't be written is reported
-/// before it runs. Pipes are left alone: their readers would see their end.
-pub fn check(file: &Path) -> anyhow::Result<()> {
-    if file.as_os_str() == "-" || file.metadata().is_ok_and(|known| known.file_type().is_fifo()) {
-        return Ok(());
+impl Outputs {
+    /// Makes the missing files, if this process is root for a caller. Existing ones keep their owner.
+    pub fn make_for_caller(&self, files: &[&Option<PathBuf>]) -> anyhow::Result<()> {
+        let number = |variable: &str| std::env::var(variable).ok()?.parse::<u32>().ok();
+        let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else { return Ok(()) };
+        if own_uid() != 0 || self.user.is_some() {
+            return Ok(());
+        }
+        for file in files.iter().copied().flatten().filter(|file| file.as_os_str() != "-") {
+            match OpenOptions::new().write(true).create_new(true).open(file) {
+                // By its descriptor: the name may mean another file by now.
+                Ok(made) => fchown(made, Some(uid), Some(gid)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                Err(error) => Err(error),
+            }
+            .with_context(|| format!("can't write {}", file.display()))?;
+        }
+        Ok(())
     }
-    let opened = OpenOptions::new().append(true).create(true).open(file);
-    opened.map(drop).with_context(|| format!("the report can't be written to {}", file.display()))
+
+    /// Makes a file that is written when the command has ended, so that a name that can't be written is
+    /// reported before it runs. Pipes are left alone: their readers would see their end.
+    pub fn check(&self, file: &Path) -> anyhow::Result<()> {
+        if file.as_os_str() == "-" || file.metadata().is_ok_and(|known| known.file_type().is_fifo()) {
+            return Ok(());
+        }
+        let opened = self.with_rights(file, || OpenOptions::new().append(true).create(true).open(file));
+        opened.map(drop).with_context(|| format!("the report can't be written to {}", file.display()))
+    }
+
+    /// Writes a whole file.
+    pub fn write(&self, file: &Path, text: &str) -> io::Result<()> {
+        self.with_rights(file, || fs::write(file, text))
+    }
+
+    /// Writes the report, or the error, to its file; standard output belongs to the command.
+    pub fn report(&self, file: &Path, text: &str) -> anyhow::Result<()> {
+        if file.as_os_str() == "-" {
+            outcome::note(text);
+            return Ok(());
+        }
+        let written = self.write(file, &format!("{text}\n"));
+        written.with_context(|| format!("the report can't be written to {}", file.display()))
+    }
+
+    /// Adds to a file.
+    pub fn append(&self, file: &Path, text: &str) -> io::Result<()> {
+        self.with_rights(file, || OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes()))
+    }
+
+    fn with_rights<R: Send>(&self, file: &Path, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+        let is_own =
+            file.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|own| folder == Path::new(own)));
+        match &self.user {
+            Some(user) if !is_own => user.with_rights_to_files(f),
+            _ => f(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -44,17 +88,18 @@ mod tests {
     #[test]
     fn names_that_can_not_be_written_are_refused() {
         let folder = std::env::temp_dir().join(format!("longwire-outputs-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
         let (new, old, pipe) = (folder.join("new"), folder.join("old"), folder.join("pipe"));
-        std::fs::write(&old, "kept").unwrap();
+        fs::write(&old, "kept").unwrap();
+        let outputs = Outputs::default();
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for file in [&new, &old, &pipe, &PathBuf::from("-")] {
-            check(file).unwrap();
+            outputs.check(file).unwrap();
         }
-        assert_eq!((std::fs::read_to_string(&old).unwrap(), new.exists()), ("kept".into(), true));
+        assert_eq!((fs::read_to_string(&old).unwrap(), new.exists()), ("kept".into(), true));
         for file in [&folder, &folder.join("none/x")] {
-            assert!(check(file).unwrap_err().to_string().starts_with("the report can't"));
+            assert!(outputs.check(file).unwrap_err().to_string().starts_with("the report can't"));
         }
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! `longwire lab exec`
 
-use crate::commands::exec::code_of;
+use crate::commands::exec::not_started;
 use crate::{Outcome, outcome};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -41,6 +41,8 @@ impl Args {
         }
         // The command takes the place of this process, so that whoever started it can signal it.
         let error = host.command(&program)?.args(arguments).exec();
-        Ok(Outcome::Status(code_of(&program.to_string_lossy(), Err(error))))
+        let end = not_started(&program, &error);
+        end.fault.iter().for_each(|fault| outcome::note(&format!("longwire: {fault}")));
+        Ok(Outcome::Status(end.code))
     }
 }
