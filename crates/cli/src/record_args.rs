@@ -4,6 +4,7 @@ use anyhow::{Context, ensure};
 use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::LogOptions;
 use longwire_run::packet_log::file::Format;
+use longwire_run::record_faults::RecordFaults;
 use longwire_run::records::RecordOptions;
 use longwire_run::rotation::Rotation;
 use longwire_run::series::SeriesOptions;
@@ -75,7 +76,8 @@ impl RecordArgs {
         let (every, links) = (self.every, self.series_links.clone());
         let series = self.series.clone().map(|file| SeriesOptions { file, every, links });
         let rotation = self.file_size.map(|size| Rotation { size: size.0, files: self.file_count });
-        Ok(RecordOptions { record: self.record.clone(), log, series, rotation })
+        let (record, faults) = (self.record.clone(), RecordFaults::default());
+        Ok(RecordOptions { record, log, series, rotation, faults })
     }
 }
 

@@ -2,6 +2,7 @@
 //! the frames that a port sends.
 
 use crate::port_files::{Captures, PortFiles};
+use crate::record_faults::RecordFaults;
 use crate::rotation::{Rotation, create, is_full};
 use anyhow::Context;
 use longwire_block::{Port, PortError};
@@ -26,6 +27,9 @@ struct Capture {
     missed: u64,
     /// Why it is not rotated any more.
     error: Option<String>,
+    /// Whether its recorder's failure is among the faults.
+    is_damage_noted: bool,
+    faults: RecordFaults,
 }
 
 /// What each file of a capture begins with.
@@ -56,11 +60,16 @@ impl CaptureFile {
 
 impl Capture {
     /// Creates the file.
-    fn create(file: CaptureFile, rotation: Option<Rotation>) -> anyhow::Result<Arc<Mutex<Self>>> {
+    fn create(
+        file: CaptureFile,
+        (rotation, faults): (Option<Rotation>, &RecordFaults),
+    ) -> anyhow::Result<Arc<Mutex<Self>>> {
         let created = create(&file.path, rotation);
         let created = created.with_context(|| format!("can't write the capture {}", file.path.display()))?;
         let recorder = file.begin(created)?;
-        Ok(Arc::new(Mutex::new(Self { recorder, file, rotation, missed: 0, error: None })))
+        let (error, faults) = (None, faults.clone());
+        let capture = Self { recorder, file, rotation, missed: 0, error, is_damage_noted: false, faults };
+        Ok(Arc::new(Mutex::new(capture)))
     }
 
     /// The recorder, of a new file if this one is full.
@@ -71,9 +80,20 @@ impl Capture {
         {
             self.rotation = None;
             let path = self.file.path.display();
-            self.error = Some(format!("{path} is not rotated any more: {error:#}"));
+            let fault = format!("{path} is not rotated any more: {error:#}");
+            self.faults.note(fault.clone());
+            self.error = Some(fault);
         }
         &mut self.recorder
+    }
+
+    /// Notes the recorder's first failure, after frames were written.
+    #[inline]
+    fn note_damage(&mut self) {
+        if let Some(damage) = self.recorder.damage().filter(|_| !self.is_damage_noted) {
+            self.is_damage_noted = true;
+            self.faults.note(damage.to_string());
+        }
     }
 
     fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
@@ -101,13 +121,14 @@ impl Recording {
     /// # Errors
     /// If the file can't be created.
     pub fn start(
-        (path, rotation): (&Path, Option<Rotation>),
+        (path, rotation, faults): (&Path, Option<Rotation>, &RecordFaults),
         plan: &Plan,
         ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let ports_of_plan = plan.ports.iter().map(|port| port.name.to_string()).collect();
         let contents = CaptureContents::Arrivals(ports_of_plan);
-        let capture = Capture::create(CaptureFile { path: path.into(), contents, epoch: epoch() }, rotation)?;
+        let file = CaptureFile { path: path.into(), contents, epoch: epoch() };
+        let capture = Capture::create(file, (rotation, faults))?;
         let recorded = |(place, port)| {
             let capture = Arc::clone(&capture);
             Box::new(InterceptedPort::new(port, RecordingPort { place, capture })) as Box<dyn Port>
@@ -138,7 +159,7 @@ pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
 /// # Errors
 /// If a file can't be created.
 pub fn record_outputs(
-    (files, rotation): (&PortFiles, Option<Rotation>),
+    (files, rotation, faults): (&PortFiles, Option<Rotation>, &RecordFaults),
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
 ) -> anyhow::Result<Outputs> {
@@ -146,7 +167,7 @@ pub fn record_outputs(
     let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
         let path = captures.output.clone().filter(|_| plan.leads_outside(port))?;
         let contents = CaptureContents::Output(port.name.to_string());
-        Some(Capture::create(CaptureFile { path, contents, epoch }, rotation))
+        Some(Capture::create(CaptureFile { path, contents, epoch }, (rotation, faults)))
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
     let recorders: Vec<_> = recorders.collect::<anyhow::Result<_>>()?;
@@ -185,6 +206,7 @@ impl Interceptor for OutputRecorder {
             let due = Nanos(meta.leave().max(meta.arrival));
             capture.recorder().record_at(pool, 0, handle, due);
         }
+        capture.note_damage();
         drop(capture);
         port.transmit(pool, batch)
     }
@@ -215,6 +237,7 @@ impl Interceptor for RecordingPort {
             for &handle in &batch.as_slice()[before..] {
                 capture.recorder().record(pool, self.place, handle);
             }
+            capture.note_damage();
         }
         received
     }

@@ -5,6 +5,7 @@ use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::real_series::RealSeries;
+use crate::record_faults::RecordFaults;
 use crate::recording::{Recording, record_outputs};
 use crate::rotation::Rotation;
 use crate::series::{SeriesFile, SeriesOptions, VirtualSeries};
@@ -28,6 +29,8 @@ pub struct RecordOptions {
     pub series: Option<SeriesOptions>,
     /// Rotation of each of these files.
     pub rotation: Option<Rotation>,
+    /// What fails while they are written.
+    pub faults: RecordFaults,
 }
 
 impl RecordOptions {
@@ -54,7 +57,8 @@ impl RecordOptions {
         let log = self.log.as_ref().map(|log| LogOptions { file: named(&log.file), ..log.clone() });
         let series = self.series.as_ref();
         let series = series.map(|series| SeriesOptions { file: named(&series.file), ..series.clone() });
-        Self { record: self.record.as_ref().map(named), log, series, rotation: self.rotation }
+        let record = self.record.as_ref().map(named);
+        Self { record, log, series, rotation: self.rotation, faults: RecordFaults::default() }
     }
 }
 
@@ -104,7 +108,8 @@ struct Log(Option<PacketLog>);
 impl Log {
     fn start(options: &RecordOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
         let log = options.log.clone();
-        let start = |log| PacketLog::start((log, options.rotation), plan, is_virtual);
+        let faults = options.faults.clone();
+        let start = |log| PacketLog::start((log, options.rotation), faults, plan, is_virtual);
         log.map(start).transpose().map(Self)
     }
 
@@ -122,6 +127,7 @@ pub struct RealRecords {
     series_file: Option<SeriesFile>,
     series_options: Option<SeriesOptions>,
     series: Option<RealSeries>,
+    faults: RecordFaults,
 }
 
 impl RealRecords {
@@ -135,18 +141,19 @@ impl RealRecords {
         mut ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let mut captures = Vec::new();
+        let (rotation, faults) = (options.rotation, options.faults.clone());
         if let Some(file) = &options.record {
-            let (started, recorded) = Recording::start((file, options.rotation), plan, ports)?;
+            let (started, recorded) = Recording::start((file, rotation, &faults), plan, ports)?;
             captures.push(started);
             ports = recorded;
         }
-        let (outputs, ports) = record_outputs((files, options.rotation), plan, ports)?;
+        let (outputs, ports) = record_outputs((files, rotation, &faults), plan, ports)?;
         captures.extend(outputs);
         let log = Log::start(&options, plan, false)?;
-        let create = |series| SeriesFile::create(series, options.rotation, plan);
+        let create = |series| SeriesFile::create(series, rotation, faults.clone(), plan);
         let series_file = options.series.as_ref().map(create).transpose()?;
         let series_options = options.series;
-        Ok((Self { captures, log, series_file, series_options, series: None }, ports))
+        Ok((Self { captures, log, series_file, series_options, series: None, faults }, ports))
     }
 
     /// The observer of a worker.
@@ -164,6 +171,11 @@ impl RealRecords {
     /// The links of the packet log, if there is one.
     pub fn logged_links(&self) -> Option<&Arc<LoggedLinks>> {
         self.log.0.as_ref().map(PacketLog::links)
+    }
+
+    /// What fails while they are written.
+    pub const fn faults(&self) -> &RecordFaults {
+        &self.faults
     }
 
     /// Called when the engine has started, at `start` on its clock.
@@ -211,7 +223,7 @@ impl VirtualRecords {
         let log = Log::start(&options, plan, true)?;
         let (mut series, mut sampler) = (None, None);
         if let Some(wanted) = options.series {
-            let (started, of_worker) = VirtualSeries::start(&wanted, options.rotation, plan)?;
+            let (started, of_worker) = VirtualSeries::start(&wanted, options.rotation, options.faults, plan)?;
             (series, sampler) = (Some((wanted.file, started)), Some(of_worker));
         }
         Ok(Self { log, series, sampler })

@@ -1,6 +1,7 @@
 //! Time series of links: arrivals, departures and backlog at regular times, as CSV or JSON lines.
 
 use crate::link_pattern::LinkPattern;
+use crate::record_faults::RecordFaults;
 use crate::rotation::{Rotation, create, is_full};
 use anyhow::{Context, bail};
 use longwire_engine::Sampler;
@@ -59,7 +60,9 @@ pub struct SeriesFile {
     /// Times of this sample and of the one before.
     times: [Nanos; 2],
     rows: u64,
-    error: Option<io::Error>,
+    /// The first write error.
+    error: Option<String>,
+    faults: RecordFaults,
 }
 
 impl SeriesFile {
@@ -67,7 +70,12 @@ impl SeriesFile {
     ///
     /// # Errors
     /// If the extension is unknown, no link matches, or it can't be written.
-    pub fn create(options: &SeriesOptions, rotation: Option<Rotation>, plan: &Plan) -> anyhow::Result<Self> {
+    pub fn create(
+        options: &SeriesOptions,
+        rotation: Option<Rotation>,
+        faults: RecordFaults,
+        plan: &Plan,
+    ) -> anyhow::Result<Self> {
         let path = options.file.clone();
         let format = format(&path)?;
         if let Some(pattern) = &options.links {
@@ -77,7 +85,8 @@ impl SeriesFile {
         let (out, written) =
             create(&path, rotation).and_then(|file| begin(file, format)).with_context(what)?;
         let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
-        Ok(Self { path, out, written, rotation, format, chosen, links, times, rows: 0, error: None })
+        let (rows, error) = (0, None);
+        Ok(Self { path, out, written, rotation, format, chosen, links, times, rows, error, faults })
     }
 
     /// Writes a row of a link if it is sampled.
@@ -114,10 +123,18 @@ impl SeriesFile {
             }
         };
         let written = self.write(&row);
-        self.rows += u64::from(written.is_ok());
-        if let Err(error) = written {
-            self.error.get_or_insert(error);
+        self.rows += u64::from(self.note(written));
+    }
+
+    /// Keeps the first error, and returns whether this write succeeded.
+    fn note(&mut self, written: io::Result<()>) -> bool {
+        let done = written.is_ok();
+        if let Some(error) = written.err().filter(|_| self.error.is_none()) {
+            let fault = format!("the time series {} is incomplete: {error}", self.path.display());
+            self.faults.note(fault.clone());
+            self.error = Some(fault);
         }
+        done
     }
 
     /// Forgets the links of these names: others have them now, which count from zero.
@@ -152,9 +169,8 @@ impl SeriesFile {
     /// The first write error.
     pub(crate) fn finish(&mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
-        let done = self.error.take().map_or(flushed, Err);
-        done.with_context(|| format!("the time series {} is incomplete", self.path.display()))?;
-        Ok(self.rows)
+        self.note(flushed);
+        self.error.take().map_or(Ok(self.rows), |error| bail!(error))
     }
 }
 
@@ -215,9 +231,10 @@ impl VirtualSeries {
     pub fn start(
         options: &SeriesOptions,
         rotation: Option<Rotation>,
+        faults: RecordFaults,
         plan: &Plan,
     ) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
-        let file = SeriesFile::create(options, rotation, plan)?;
+        let file = SeriesFile::create(options, rotation, faults, plan)?;
         let names = file.names(plan);
         let (file, planned) = (Arc::new(Mutex::new(file)), Arc::default());
         let series = Self { file: Arc::clone(&file), planned: Arc::clone(&planned) };
@@ -283,7 +300,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("longwire-series-{}.csv", std::process::id()));
         let options = SeriesOptions { file: path.clone(), every: Nanos::from_millis(1), links: None };
         let before = plan(&[up.clone(), down.clone()]);
-        let (series, mut sampler) = VirtualSeries::start(&options, None, &before).unwrap();
+        let (series, mut sampler) =
+            VirtualSeries::start(&options, None, RecordFaults::default(), &before).unwrap();
         let sample = |sampler: &mut dyn Sampler, millis, place, in_packets| {
             let stats = LinkStats { in_packets, ..LinkStats::default() };
             sampler.sample(Nanos::from_millis(millis), place, &stats);

@@ -133,6 +133,14 @@ impl ServedScenario {
         self.run.as_ref().is_some_and(|run| run.stopped().try_recv().is_ok())
     }
 
+    /// Logs which of its files can't be written any more, once for each.
+    pub fn log_record_faults(&self, log: &EventLog) {
+        let faults = self.run.as_ref().map(|run| run.instance().record_faults().take_new());
+        for fault in faults.into_iter().flatten() {
+            log.error("not-recorded", &[self.field(), ("error", fault.into())]);
+        }
+    }
+
     /// Whether its workers answer, if it runs.
     pub fn answers(&self) -> bool {
         self.run.as_ref().is_none_or(|run| run.instance().flow().is_ok())

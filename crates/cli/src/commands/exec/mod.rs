@@ -6,6 +6,7 @@ mod own_settings;
 mod serve;
 
 use crate::record_args::RecordArgs;
+use crate::record_warnings::watched;
 use crate::{Outcome, json, outcome};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
@@ -342,7 +343,8 @@ impl Args {
         if let Some(own_user) = own_user {
             own_user.give_back(&mut command);
         }
-        let ended = attendant.run(command.args(arguments));
+        let faults = run.instance().record_faults();
+        let ended = watched(faults, |fault| self.tell(fault), || attendant.run(command.args(arguments)));
         drop((localhost, services));
         let program = program.to_string_lossy();
         Ok(code_of(&program, ended))
