@@ -229,6 +229,27 @@ impl TunnelRecord {
         Self { name, overdue, lost, clock_jumps, clock_error }
     }
 
+    /// Adds records to others, those of a name together: a tunnel that was removed may be there again.
+    pub(crate) fn merge(all: &mut Vec<Self>, more: &[Self]) {
+        for one in more {
+            match all.iter_mut().find(|known| known.name == one.name) {
+                Some(known) => {
+                    known.overdue += one.overdue;
+                    known.lost += one.lost;
+                    known.clock_jumps += one.clock_jumps;
+                    known.clock_error = known.clock_error.or(one.clock_error);
+                }
+                None => all.push(one.clone()),
+            }
+        }
+    }
+
+    /// What is left of it once its port is removed; none if it was faithful.
+    pub(crate) fn removed(self) -> Option<Self> {
+        let is_faithful = self.overdue == 0 && self.lost == 0 && self.clock_jumps == 0;
+        (!is_faithful).then_some(Self { clock_error: None, ..self })
+    }
+
     /// Its part in the time since earlier records.
     pub(crate) fn since(&self, earlier: &[Self]) -> Self {
         let Some(before) = earlier.iter().find(|tunnel| tunnel.name == self.name) else {
