@@ -57,10 +57,12 @@ pub fn is_full(rotation: Option<Rotation>, length: u64) -> bool {
     rotation.is_some_and(|rotation| length >= rotation.size)
 }
 
-/// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`.
+/// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`; `run` becomes `run.1`.
 pub fn older(path: &Path, number: u32) -> PathBuf {
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_extension(format!("{number}.{extension}"))
+    match path.extension() {
+        Some(extension) => path.with_extension(format!("{number}.{}", extension.to_string_lossy())),
+        None => path.with_extension(number.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +84,7 @@ mod tests {
         let content = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let all = ["run.csv", "run.1.csv", "run.2.csv", "run.3.csv"].map(content);
         assert_eq!(all, [Some(""), Some("d"), Some("c"), None].map(|text| text.map(String::from)));
+        assert_eq!(older("folder.1/run".as_ref(), 2), Path::new("folder.1/run.2"));
         fs::write(&path, "e").unwrap();
         create(&path, None).unwrap();
         assert_eq!([content("run.csv").as_deref(), content("run.1.csv").as_deref()], [Some(""), Some("d")]);
