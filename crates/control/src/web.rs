@@ -253,7 +253,8 @@ async fn checked(checks: Checks, request: Request, next: Next) -> Response {
         Ok(scope) => {
             let is_hidden = hides_mistakes(scope, request.method(), request.uri().path());
             let answer = next.run(request).await;
-            if is_hidden && answer.status() == StatusCode::UNPROCESSABLE_ENTITY { mistakes() } else { answer }
+            let is_hidden = is_hidden && answer.status() == StatusCode::UNPROCESSABLE_ENTITY;
+            if is_hidden { mistakes() } else { answer }
         }
         Err(problem) => problem.into_response(),
     };
@@ -268,8 +269,8 @@ async fn checked(checks: Checks, request: Request, next: Next) -> Response {
 
 /// The answer to a scenario with mistakes that are not for its sender.
 fn mistakes() -> Response {
-    let detail = "the scenario has mistakes, which can quote files of this machine: longwire check says which, \
-                  or ask with the scope steer";
+    let detail = "the scenario has mistakes, which can quote files of this machine: longwire check says \
+                  which, or ask with the scope steer";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).into_response()
 }
 

@@ -1,8 +1,9 @@
 //! The ports of a worker, and packets to be sent.
 
 use crate::calendar::Calendar;
-use crate::fidelity::{OwnLosses, TunnelRecord};
+use crate::fidelity::TunnelRecord;
 use crate::map::Map;
+use crate::own_losses::OwnLosses;
 use crate::setup::PortSetup;
 use crate::stats::RemovedPorts;
 use crate::tick::Ticks;

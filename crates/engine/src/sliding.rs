@@ -1,7 +1,8 @@
 //! Fidelity of the most recent part of a run: a sliding window. Workers copy their counters ten times per
 //! window on request; a window is the difference of two copies, so packets cost nothing more.
 
-use crate::fidelity::{Fidelity, JudgedWindow, OwnLosses, Sample, Tolerance, TunnelRecord, WindowVerdicts};
+use crate::fidelity::{Fidelity, JudgedWindow, Sample, Tolerance, TunnelRecord, WindowVerdicts};
+use crate::own_losses::OwnLosses;
 use crate::remote::{Remote, RemoteError};
 use longwire_units::Nanos;
 use std::collections::VecDeque;

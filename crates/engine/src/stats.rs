@@ -1,7 +1,8 @@
 //! Reports of a run.
 
 use crate::counters::Flow;
-use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, TunnelRecord, WindowVerdicts};
+use crate::fidelity::{Fidelity, LatenessSummary, Quantiles, TunnelRecord, WindowVerdicts};
+use crate::own_losses::OwnLosses;
 use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats, Underlay};
 use longwire_link::LinkStats;

@@ -1,5 +1,6 @@
 use super::Worker;
-use crate::fidelity::{OwnLosses, Quantiles, Sample, TunnelRecord};
+use crate::fidelity::{Quantiles, Sample, TunnelRecord};
+use crate::own_losses::OwnLosses;
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use longwire_block::DropReason;
