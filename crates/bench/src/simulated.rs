@@ -64,13 +64,12 @@ fn scenario(workers: u32) -> String {
         format!("routing = \"shortest-delay\"\n[engine]\nworkers = {workers}\npool = \"256 MiB\"\n");
     for node in 0..NODES {
         // Each sends to one far away.
-        let far = (node * 37 + 41) % NODES;
+        let (far, address) = ((node * 37 + 41) % NODES, node + 1);
         let _ = write!(
             text,
             "[[bridge]]\nname = \"b{node}\"\n[[port]]\nname = \"p{node}\"\ndriver = \"source\"\nbridge = \
-             \"b{node}\"\naddresses = \"10.0.0.{}\"\n[[source]]\nname = \"s{node}\"\nmodel = \"poisson\"\nfrom = \
-             \"p{node}\"\nto = \"p{far}\"\nrate = \"{RATE}\"\nsize = \"{SIZE} B\"\n",
-            node + 1
+             \"b{node}\"\naddresses = \"10.0.0.{address}\"\n[[source]]\nname = \"s{node}\"\nmodel = \
+             \"poisson\"\nfrom = \"p{node}\"\nto = \"p{far}\"\nrate = \"{RATE}\"\nsize = \"{SIZE} B\"\n"
         );
         for (number, chord) in CHORDS.into_iter().enumerate() {
             // 1 to 20 ms, different on the paths between two nodes.

@@ -1,6 +1,7 @@
 //! Commands that keep a link up until they are ended: common options and messages.
 
 use crate::record_args::RecordArgs;
+use crate::record_warnings::warn_of_new;
 use crate::{Json, Outcome, outcome};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
@@ -95,6 +96,7 @@ impl Foreground {
             if let Some(why) = over() {
                 return outcome::note(&format!("longwire: {why}"));
             }
+            warn_of_new(run.instance().record_faults());
             let next = end.map_or(LOOK, |end| end.saturating_duration_since(now).min(LOOK));
             if run.stopped().recv_timeout(next).is_ok() {
                 return;

@@ -14,6 +14,7 @@ mod key_args;
 pub mod outcome;
 pub mod progress;
 mod record_args;
+mod record_warnings;
 pub mod stop_flag;
 pub mod usage;
 

@@ -79,7 +79,7 @@ impl RecordArgs {
             record: self.record.clone(),
             log,
             series,
-            maker: FileMaker { rotation, user: None },
+            maker: FileMaker { rotation, ..FileMaker::default() },
         })
     }
 }

@@ -344,6 +344,60 @@ fn a_service_records_each_scenario() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// /dev/full is a full disk.
+#[test]
+fn a_file_that_can_not_be_written_any_more_is_said_at_once() {
+    let folder = Folder::new("log-full");
+    let scenario = folder.write("net.toml", NET.replace("for = \"4 s\"", "for = \"1000 h\""));
+    let names = ["packets.lwlog", "rates.csv", "all.pcapng"];
+    for name in names {
+        std::os::unix::fs::symlink("/dev/full", folder.path(name)).unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path(&format!("net-{name}"))).unwrap();
+    }
+    let options = |[log, series, record]: [&str; 3]| {
+        ["--log", log, "--series", series, "--every", "1ms", "--record", record].map(str::to_owned)
+    };
+    let files = names.map(|name| folder.text(name));
+    let options = options(files.each_ref().map(String::as_str));
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let wanted = |start: &str| {
+        let full = |kind: &str, name: &str| {
+            let file = folder.text(&format!("{start}{name}"));
+            format!("the {kind} {file} is incomplete: No space left on device (os error 28)")
+        };
+        [full("capture", names[2]), full("log", names[0]), full("time series", names[1])]
+    };
+    let service = Service::start(&folder, &[&[&*scenario], &options[..]].concat());
+    let mut said = [(); 3].map(|()| service.event("not-recorded")["error"].as_str().unwrap().to_owned());
+    said.sort();
+    assert_eq!(said, wanted("net-"));
+    let stats = json(&service.ctl(&["stats", "--json"]), 0);
+    let mut failures: Vec<_> = stats["failures"].as_array().unwrap().clone();
+    failures.sort_by_key(Value::to_string);
+    assert_eq!(failures, wanted("net-").map(Value::from));
+    let carried = |stats: &Value| number(row(stats, "link access"), "out_packets");
+    let until = Instant::now() + Duration::from_secs(60);
+    while carried(&json(&service.ctl(&["stats", "--json"]), 0)) == carried(&stats) {
+        assert!(Instant::now() < until, "the traffic ended");
+    }
+    assert_eq!(service.end(), Some(0));
+    // A run on its own, which goes on, too.
+    let run = |more: &[&str], kind: usize| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let warning = format!("warning: {}", wanted("")[kind]);
+        let (run, _) = Started::ready(run.args(["run", &scenario, "--quiet"]).args(more), &warning);
+        run.end().code
+    };
+    let name = format!("t{}-log-full", std::process::id());
+    for (kind, option) in [(0, "--record"), (1, "--log"), (2, "--series")] {
+        let place = options.iter().position(|known| *known == option).unwrap();
+        let of_file = [&["--name", &name][..], &options[place..place + 2]].concat();
+        let every: &[&str] = if option == "--series" { &["--every", "1ms"] } else { &[] };
+        assert_eq!(run(&[&of_file[..], every].concat(), kind), Some(1), "{option}");
+    }
+    assert_eq!(run(&["--virtual", "--log", &files[0]], 1), None, "ended by the signal");
+}
+
 #[test]
 fn damaged_logs_are_refused() {
     let folder = Folder::new("log-damage");

@@ -464,7 +464,7 @@ fn others_reach_a_service_by_tokens_only() {
     // Loopback, so that the test opens nothing to others.
     let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
     let address = service.started["address"].as_str().unwrap().to_owned();
-    let status = |method: &str, path: &str, token: &str, body: &str| {
+    let ask = |method: &str, path: &str, token: &str, body: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         let bears =
             if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -477,7 +477,10 @@ fn others_reach_a_service_by_tokens_only() {
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().to_owned()
+        answer
+    };
+    let status = |method: &str, path: &str, token: &str, body: &str| {
+        ask(method, path, token, body).split(' ').nth(1).unwrap().to_owned()
     };
     assert_eq!(status("GET", "/", "", ""), "200");
     assert_eq!(status("GET", "/v1/stats", "", ""), "401");
@@ -486,6 +489,17 @@ fn others_reach_a_service_by_tokens_only() {
     assert_eq!(status("PATCH", "/v1/links/up", &read, delay), "403");
     assert_eq!(status("PATCH", "/v1/links/up", &steer, delay), "200");
     assert_eq!(status("PUT", "/v1/scenario", &steer, "{\"toml\": \"\"}"), "403");
+    // Who may read may compare, but is not shown what this machine's files say.
+    let compared = |token: &str, delay: &str| {
+        let toml = ROUTED.replace("delay = \"10 ms\"", &format!("delay = {delay}"));
+        let body = serde_json::json!({ "toml": toml }).to_string();
+        ask("POST", "/v1/scenario/differences", token, &body)
+    };
+    assert!(compared(&read, "\"70 ms\"").contains("70 ms"));
+    let of_file = "{ delay = \"10 ms\", jitter = \"1 ms\", distribution = \"tokens\" }";
+    assert!(compared(&steer, of_file).contains("tokens: line 1"));
+    let hidden = compared(&read, of_file);
+    assert!(hidden.contains(" 422 ") && !hidden.contains("line 1"), "{hidden}");
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
     assert_eq!(service.end(), Some(0));
 }

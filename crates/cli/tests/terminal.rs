@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::service::TWO_PORTS;
 use support::{Folder, ended_by_all, json, row, stdout};
 
@@ -48,9 +48,9 @@ impl OnTerminal {
         let binary = env!("CARGO_BIN_EXE_longwire");
         let [before, after, status] =
             ["before", "after", "status"].map(|what| folder.text(&format!("{name}-{what}")));
-        // The shell that looks at the terminal outlives a Ctrl-C.
+        // The shell that looks at the terminal outlives a Ctrl-C, and the terminal.
         let command = format!(
-            "trap : INT; stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; \
+            "trap : INT HUP; stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; \
              stty -a > {after}"
         );
         let mut command_line = ended_by_all();
@@ -230,6 +230,13 @@ fn a_closed_terminal_ends_the_run() {
     let left: Vec<_> =
         std::fs::read_dir(folder.path("run")).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(!left.iter().any(|path| path.extension().is_some_and(|end| end == "sock")), "{left:?}");
+    // As after Ctrl-C: that nobody could read its report is no failure.
+    let status = || std::fs::read_to_string(folder.path("run-status")).unwrap_or_default();
+    let until = Instant::now() + PATIENCE;
+    while !status().ends_with('\n') {
+        assert!(Instant::now() < until, "its shell did not end");
+    }
+    assert_eq!(status(), "0\n");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct Summary {
     /// Dropped packets by reason, on links and elsewhere.
     #[schema(example = json!({"loss": 17}))]
     pub dropped: BTreeMap<String, u64>,
-    /// What is wrong with ports.
+    /// What is wrong with ports, and with the files that the run writes.
     pub faults: Vec<String>,
     /// The memory of packets.
     pub pool: PoolUse,

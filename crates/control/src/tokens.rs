@@ -110,7 +110,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Checks that a request's token, or its client's certificate, lets it do what it asks for.
+    /// Checks that a request's token, or its client's certificate, lets it do what it asks for. Returns its
+    /// scope; none if it needs none.
     ///
     /// # Errors
     /// If neither has a scope, or only a smaller one.
@@ -120,14 +121,14 @@ impl Tokens {
         path: &str,
         headers: &HeaderMap,
         certificate: Option<&Certificate>,
-    ) -> Result<(), Box<Problem>> {
-        let Some(needed) = needed(method, path) else { return Ok(()) };
+    ) -> Result<Option<Scope>, Box<Problem>> {
+        let Some(needed) = needed(method, path) else { return Ok(None) };
         let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
         let credentials = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
         let scope =
             credentials.scope_of_token(headers).max(certificate.and_then(|of| credentials.scope_of(of)));
         match (scope, certificate) {
-            (Some(scope), _) if scope >= needed => Ok(()),
+            (Some(scope), _) if scope >= needed => Ok(Some(scope)),
             (Some(scope), _) => {
                 let (scope, needed) = (scope.word(), needed.word());
                 refused(StatusCode::FORBIDDEN, format!("your scope is {scope}, and this needs {needed}"))
@@ -213,6 +214,18 @@ impl Credentials {
     }
 }
 
+/// Whether a request asks what a scenario would change, which changes nothing.
+fn is_comparison(method: &Method, path: &str) -> bool {
+    *method == Method::POST && path == "/v1/scenario/differences"
+}
+
+/// Whether a request's mistakes are not for this scope: those of a scenario quote files that it names, which
+/// this machine has.
+pub(crate) fn hides_mistakes(scope: Option<Scope>, method: &Method, path: &str) -> bool {
+    let path = of_part(path).map_or(path, |(_, below)| below);
+    scope == Some(Scope::Read) && is_comparison(method, path)
+}
+
 /// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
 /// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {
@@ -222,7 +235,7 @@ fn needed(method: &Method, path: &str) -> Option<Scope> {
     if !path.starts_with("/v1") && path != "/metrics" {
         return None;
     }
-    if [Method::GET, Method::HEAD].contains(method) {
+    if [Method::GET, Method::HEAD].contains(method) || is_comparison(method, path) {
         return Some(Scope::Read);
     }
     let part = |number| path.split('/').nth(number).unwrap_or_default();
@@ -265,7 +278,7 @@ mod tests {
                 let value = format!("Bearer {}", letter.repeat(32));
                 headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&value).unwrap());
             }
-            tokens.check(&method, path, &headers, None).map_or_else(|problem| problem.status, |()| 200)
+            tokens.check(&method, path, &headers, None).map_or_else(|problem| problem.status, |_| 200)
         };
         for (method, path, needs) in [
             (Method::GET, "/v1/stats", "a"),
@@ -279,6 +292,8 @@ mod tests {
             (Method::PATCH, "/v1/forwarders/r%2Ff", "c"),
             (Method::POST, "/v1/routers/r/forwarders", "c"),
             (Method::DELETE, "/v1/routers/r/forwarders/1", "c"),
+            (Method::POST, "/v1/scenario/differences", "a"),
+            (Method::POST, "/parts/wan/v1/scenario/differences", "a"),
             (Method::PATCH, "/v1/scenario", "c"),
             (Method::PUT, "/v1/scenario", "c"),
             (Method::POST, "/v1/links", "c"),

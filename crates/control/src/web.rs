@@ -15,7 +15,7 @@ use crate::instance::Instance;
 use crate::problem::Problem;
 use crate::service::{Service, runtime};
 use crate::tls::{Tls, TlsError, TlsListener};
-use crate::tokens::{TokenError, Tokens};
+use crate::tokens::{Scope, TokenError, Tokens, hides_mistakes};
 use crate::{agent_routes, dashboard, routes};
 use axum::Router;
 use axum::extract::Request;
@@ -250,7 +250,12 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 async fn checked(checks: Checks, request: Request, next: Next) -> Response {
     let mut answer = match check(&checks, &request) {
-        Ok(()) => next.run(request).await,
+        Ok(scope) => {
+            let is_hidden = hides_mistakes(scope, request.method(), request.uri().path());
+            let answer = next.run(request).await;
+            let is_hidden = is_hidden && answer.status() == StatusCode::UNPROCESSABLE_ENTITY;
+            if is_hidden { mistakes() } else { answer }
+        }
         Err(problem) => problem.into_response(),
     };
     if answer.status() == StatusCode::UNAUTHORIZED {
@@ -262,19 +267,26 @@ async fn checked(checks: Checks, request: Request, next: Next) -> Response {
     answer
 }
 
-/// Whether a request may pass.
-fn check(checks: &Checks, request: &Request) -> Result<(), Box<Problem>> {
+/// The answer to a scenario with mistakes that are not for its sender.
+fn mistakes() -> Response {
+    let detail = "the scenario has mistakes, which can quote files of this machine: longwire check says \
+                  which, or ask with the scope steer";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).into_response()
+}
+
+/// Whether a request may pass, and the scope of its token or certificate, if it needs one.
+fn check(checks: &Checks, request: &Request) -> Result<Option<Scope>, Box<Problem>> {
     let (method, headers) = (request.method(), request.headers());
     let certificate = request.extensions().get::<Certificate>();
-    match &checks.tokens {
+    let scope = match &checks.tokens {
         Some(tokens) => tokens.check(method, request.uri().path(), headers, certificate)?,
-        None => check_host(headers)?,
-    }
+        None => check_host(headers).map(|()| None)?,
+    };
     // A page of another origin has no token. A certificate is the browser's.
     if checks.tokens.is_none() || certificate.is_some() {
         check_origin(method, headers, checks.is_tls)?;
     }
-    Ok(())
+    Ok(scope)
 }
 
 /// The text of a header.

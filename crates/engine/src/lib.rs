@@ -19,6 +19,7 @@ mod node_changes;
 mod nodes;
 mod observer;
 mod order;
+mod own_losses;
 mod pause;
 mod ports;
 mod remote;
@@ -43,12 +44,13 @@ mod worker;
 pub use between::RingKind;
 pub use events::{Agenda, Changes, Event, SourceSetup};
 pub use fidelity::{
-    Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, TunnelRecord, WindowVerdicts,
+    Fidelity, JudgedWindow, LatenessSummary, Quantiles, Tolerance, TunnelRecord, WindowVerdicts,
 };
 pub use inner_port::InnerPort;
 pub use map::{Map, PortLocation};
 pub use node_changes::{NodeAction, NodeEvent};
 pub use observer::{Observer, PacketView, Sampler};
+pub use own_losses::OwnLosses;
 pub use ports::GONE_PORT;
 pub use remote::{Bases, Changed, MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use retired::RetiredNode;

@@ -1,8 +1,9 @@
 //! The ports of a worker, and packets to be sent.
 
 use crate::calendar::Calendar;
-use crate::fidelity::{OwnLosses, TunnelRecord};
+use crate::fidelity::TunnelRecord;
 use crate::map::Map;
+use crate::own_losses::OwnLosses;
 use crate::setup::PortSetup;
 use crate::stats::RemovedPorts;
 use crate::tick::Ticks;
@@ -239,7 +240,7 @@ impl Ports {
         self.future.as_ref().is_some_and(|future| future.pool_full)
     }
 
-    /// Packets lost by ports. With many ports, some counts are a few samples old.
+    /// Packets lost by ports, removed ones included. With many ports, some counts are a few samples old.
     pub fn losses(&mut self) -> OwnLosses {
         let count = self.slots.len();
         for _ in 0..count.min(MOST_SAMPLED) {
@@ -247,7 +248,9 @@ impl Ports {
             slot.losses = OwnLosses::of_port(&slot.port.stats());
             self.next_sampled = (self.next_sampled + 1) % count;
         }
-        self.slots.iter().fold(OwnLosses::default(), |sum, slot| sum.plus(slot.losses))
+        // What is sent to a removed port is no loss: its links are removed, too.
+        let slots = self.slots.iter().filter(|slot| slot.place != GONE_PORT);
+        slots.fold(self.closed.losses, |sum, slot| sum.plus(slot.losses))
     }
 
     /// Counts the packets of a port's batch that should have left before `late`, by the tunnel that brought
@@ -400,7 +403,11 @@ impl PortSlot {
 
     /// Adds its counters to those of removed ports.
     pub fn add_to(&self, removed: &mut RemovedPorts, now: Nanos) {
-        removed.add(&RemovedPorts { stats: self.stats(now), underlay: self.underlay().unwrap_or_default() });
+        let (stats, underlay) = (self.stats(now), self.underlay().unwrap_or_default());
+        let is_gone = self.place == GONE_PORT;
+        let losses = if is_gone { OwnLosses::default() } else { OwnLosses::of_port(&stats) };
+        let tunnels = self.tunnel_record().and_then(TunnelRecord::removed).into_iter().collect();
+        removed.add(&RemovedPorts { stats, underlay, losses, tunnels });
     }
 
     /// Its part in the verdict, if it is a tunnel.

@@ -1,7 +1,8 @@
 //! Fidelity of the most recent part of a run: a sliding window. Workers copy their counters ten times per
 //! window on request; a window is the difference of two copies, so packets cost nothing more.
 
-use crate::fidelity::{Fidelity, JudgedWindow, OwnLosses, Sample, Tolerance, WindowVerdicts};
+use crate::fidelity::{Fidelity, JudgedWindow, Sample, Tolerance, TunnelRecord, WindowVerdicts};
+use crate::own_losses::OwnLosses;
 use crate::remote::{Remote, RemoteError};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -45,7 +46,7 @@ impl SlidingWindow {
         for sample in remote.samples(&mut self.spare)? {
             all.lateness.merge(&sample.lateness);
             all.losses = all.losses.plus(sample.losses);
-            all.tunnels.extend_from_slice(&sample.tunnels);
+            TunnelRecord::merge(&mut all.tunnels, &sample.tunnels);
             self.spare.push(sample);
         }
         self.add(longwire_clock::monotonic().since(self.started), all);

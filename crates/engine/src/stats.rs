@@ -1,7 +1,8 @@
 //! Reports of a run.
 
 use crate::counters::Flow;
-use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, TunnelRecord, WindowVerdicts};
+use crate::fidelity::{Fidelity, LatenessSummary, Quantiles, TunnelRecord, WindowVerdicts};
+use crate::own_losses::OwnLosses;
 use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats, Underlay};
 use longwire_link::LinkStats;
@@ -40,12 +41,16 @@ pub struct PortReport {
 }
 
 /// Sum of the counters of removed ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemovedPorts {
     /// Counters of all.
     pub stats: PortStats,
     /// Counters of the networks under tunnels.
     pub underlay: Underlay,
+    /// Packets lost until they were removed.
+    pub losses: OwnLosses,
+    /// Tunnels that were not faithful, by name.
+    pub tunnels: Vec<TunnelRecord>,
 }
 
 impl RemovedPorts {
@@ -53,6 +58,8 @@ impl RemovedPorts {
     pub(crate) fn add(&mut self, other: &Self) {
         self.stats = self.stats.plus(&other.stats);
         self.underlay = self.underlay.plus(&other.underlay);
+        self.losses = self.losses.plus(other.losses);
+        TunnelRecord::merge(&mut self.tunnels, &other.tunnels);
     }
 }
 
@@ -275,13 +282,15 @@ impl Report {
         OwnLosses {
             pool: self.flow.dropped(DropReason::PoolFull) + in_links(DropReason::PoolFull),
             ring: self.flow.dropped(DropReason::RingFull),
-            ..ports.fold(OwnLosses::default(), OwnLosses::plus)
+            ..ports.fold(self.removed_ports.losses, OwnLosses::plus)
         }
     }
 
     /// The tunnels' part in the verdict.
     pub fn tunnels(&self) -> Vec<TunnelRecord> {
         let of = |port: &PortReport| Some(TunnelRecord::of(port.name.as_str().into(), &port.underlay?));
-        self.ports.iter().filter_map(of).collect()
+        let mut all = self.ports.iter().filter_map(of).collect();
+        TunnelRecord::merge(&mut all, &self.removed_ports.tunnels);
+        all
     }
 }

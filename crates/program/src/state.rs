@@ -4,8 +4,8 @@ use crate::words::Words;
 
 /// A block of shared memory, initially zero.
 ///
-/// Programs access it word by word. [`ProgramState::get`] and [`ProgramState::set`] are atomic if called between two
-/// batches of the worker that runs the programs.
+/// Programs access it word by word. [`ProgramState::get`] and [`ProgramState::set`] are atomic if called
+/// between two batches of the worker that runs the programs.
 #[derive(Debug)]
 pub struct ProgramState {
     words: Words,

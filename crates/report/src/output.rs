@@ -2,9 +2,12 @@
 
 use crate::printable;
 use std::error::Error;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 
-/// Passes standard output to `write`.
+/// Passes standard output to `write`. A terminal that was closed needs no output.
 ///
 /// # Errors
 /// If standard output can't be written to.
@@ -12,8 +15,20 @@ pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::R
     let mut text = Vec::new();
     write(&mut text)?;
     let mut out = io::stdout().lock();
-    out.write_all(printable(&String::from_utf8_lossy(&text)).as_bytes())?;
-    out.flush()
+    let text = String::from_utf8_lossy(&text);
+    let written = out.write_all(printable(&text).as_bytes()).and_then(|()| out.flush());
+    written.or_else(|error| if is_closed_terminal(&error) { Ok(()) } else { Err(error) })
+}
+
+/// Whether an error of standard output means that it is a terminal whose window was closed. Such a terminal
+/// answers no question about itself, but remains a device.
+fn is_closed_terminal(error: &io::Error) -> bool {
+    const EIO: i32 = 5;
+    let is_device = || {
+        let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok::<_, io::Error>(file.metadata()?.file_type().is_char_device())
+    };
+    error.raw_os_error() == Some(EIO) && is_device().unwrap_or(false)
 }
 
 /// Prints `text` and a newline.

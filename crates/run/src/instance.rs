@@ -12,6 +12,7 @@ use crate::open_ports::PortWatches;
 use crate::overview::{come, planned, rewired_text, scheduled_rewirings, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
+use crate::record_faults::RecordFaults;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, RunningState, StateGuard};
 use crate::selected_rows::selected;
@@ -27,7 +28,7 @@ use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdict
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 
 /// A run in real time.
@@ -43,6 +44,8 @@ pub struct RunningInstance {
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     /// Its time series, if there is one.
     pub(crate) sampled: OnceLock<Arc<Mutex<SeriesFile>>>,
+    /// What fails while its files are written.
+    record_faults: RecordFaults,
     /// The start of the scenario that was written last.
     written_start: Mutex<Option<WrittenStart>>,
     planes: ControlPlanes,
@@ -76,7 +79,7 @@ impl RunningInstance {
         state: RunningState,
         planes: ControlPlanes,
         run: &Run,
-        watches: PortWatches,
+        (watches, record_faults): (PortWatches, RecordFaults),
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> std::io::Result<Self> {
@@ -94,6 +97,7 @@ impl RunningInstance {
             rewiring,
             logged,
             sampled,
+            record_faults,
             written_start,
             planes,
             remote,
@@ -110,29 +114,6 @@ impl RunningInstance {
     /// The ports without an interface. The data are consistent even if a holder of the lock panicked.
     pub(crate) fn watches(&self) -> MutexGuard<'_, PortWatches> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Removes programs with expired leases, on a separate thread, until the instance is gone.
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
-        let (line, this) = (this.state().objects.routers.leases().line(), Arc::downgrade(this));
-        let watch = move || {
-            while let Some(instance) = this.upgrade() {
-                let routers = Arc::clone(&instance.state().objects.routers);
-                let next = routers.end_leases(instance.remote());
-                drop(instance);
-                let gone = match next {
-                    Some(wait) => line.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected),
-                    None => line.recv().is_err(),
-                };
-                if gone {
-                    return;
-                }
-            }
-        };
-        std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
     }
 
     /// The current state.
@@ -160,6 +141,11 @@ impl RunningInstance {
     pub(crate) fn sample_links(&self, series: &Arc<Mutex<SeriesFile>>) {
         // It has one series at most.
         let _ = self.sampled.set(Arc::clone(series));
+    }
+
+    /// What fails while its files are written.
+    pub const fn record_faults(&self) -> &RecordFaults {
+        &self.record_faults
     }
 
     /// A change of the scenario, whose answer waits until it has been saved.
@@ -200,6 +186,7 @@ impl RunningInstance {
         let asked = longwire_clock::monotonic();
         let mut report = self.remote().report(tolerance(&state.plan))?;
         report.window = self.window();
+        report.errors.extend(self.record_faults.all());
         let report = Arc::new(report);
         state.objects.links.note_report(asked, &report);
         let elapsed = self.elapsed();
@@ -268,7 +255,9 @@ impl RunningInstance {
         if let Some(fidelity) = report.fidelity.as_ref().filter(|fidelity| fidelity.lateness.packets > 0) {
             log.note_verdict(elapsed, fidelity.faithful, fidelity.causes.first());
         }
-        log.note_faults(elapsed, report.ports.iter().filter_map(|port| port.fault.as_deref()));
+        let (ports, files) = (report.ports.iter(), self.record_faults.all());
+        let of_ports = ports.filter_map(|port| port.fault.as_deref());
+        log.note_faults(elapsed, of_ports.chain(files.iter().map(String::as_str)));
     }
 
     fn chosen(
@@ -316,6 +305,7 @@ impl Instance for RunningInstance {
         }
         let ran = self.ran(&state, Arc::clone(&report), elapsed, Vec::new());
         let dropped = ran.dropped().into_iter().map(|(reason, packets)| (reason.to_owned(), packets));
+        let files = self.record_faults.all();
         let number = |kind: Kind| (kind.collection().to_owned(), state.objects.count(self.remote(), kind));
         Ok(Summary {
             scenario: state.plan.file.clone(),
@@ -327,7 +317,7 @@ impl Instance for RunningInstance {
             out_bytes,
             held: ran.held() + report.flow.kept,
             dropped: dropped.collect(),
-            faults: report.ports.iter().filter_map(|port| port.fault.clone()).collect(),
+            faults: report.ports.iter().filter_map(|port| port.fault.clone()).chain(files).collect(),
             pool: PoolUse { used_bytes: report.pool_used, bytes: report.pool_capacity },
             objects: Kind::ALL.into_iter().map(number).collect(),
         })

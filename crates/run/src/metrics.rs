@@ -292,6 +292,7 @@ mod tests {
         let removed_ports = longwire_engine::RemovedPorts {
             stats: PortStats { in_frames: 5, ..PortStats::default() },
             underlay: Underlay { forged: 2, ..Underlay::default() },
+            ..longwire_engine::RemovedPorts::default()
         };
         let report = Report { removed, removed_ports, ..Report::default() };
         let page = text(&[Sample {

@@ -94,9 +94,9 @@ impl PortFiles {
         let inputs = self.captures.iter().filter_map(|own| own.input.as_deref());
         let outputs = self.captures.iter().filter_map(|own| own.output.as_deref());
         let mut known: Vec<_> = inputs.map(full).collect();
-        for file in outputs.chain(records).filter(|file| !file.starts_with("/dev")) {
+        for file in outputs.chain(records) {
             let path = full(file);
-            if known.contains(&path) {
+            if known.contains(&path) && !path.starts_with("/dev") {
                 bail!("{} is named twice, once as an output; name another file", file.display());
             }
             known.push(path);

@@ -141,7 +141,7 @@ impl RealRun {
             RunningState::new(plan, objects, built.layout),
             planes,
             &run,
-            open.watches,
+            (open.watches, records.faults().clone()),
             nesp.as_ref().map(NespSetup::counts),
             stop,
         );

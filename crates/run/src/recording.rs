@@ -26,6 +26,8 @@ struct Capture {
     missed: u64,
     /// Why it is not rotated any more.
     error: Option<String>,
+    /// Whether its recorder's failure is among the faults.
+    is_damage_noted: bool,
 }
 
 /// What each file of a capture begins with.
@@ -60,7 +62,14 @@ impl Capture {
         let created = maker.create(&file.path);
         let created = created.with_context(|| format!("can't write the capture {}", file.path.display()))?;
         let recorder = file.begin(created)?;
-        Ok(Arc::new(Mutex::new(Self { recorder, file, maker: maker.clone(), missed: 0, error: None })))
+        Ok(Arc::new(Mutex::new(Self {
+            recorder,
+            file,
+            maker: maker.clone(),
+            missed: 0,
+            error: None,
+            is_damage_noted: false,
+        })))
     }
 
     /// The recorder, of a new file if this one is full.
@@ -70,9 +79,20 @@ impl Capture {
         {
             self.maker.rotation = None;
             let path = self.file.path.display();
-            self.error = Some(format!("{path} is not rotated any more: {error:#}"));
+            let fault = format!("{path} is not rotated any more: {error:#}");
+            self.maker.faults.note(fault.clone());
+            self.error = Some(fault);
         }
         &mut self.recorder
+    }
+
+    /// Notes the recorder's first failure, after frames were written.
+    #[inline]
+    fn note_damage(&mut self) {
+        if let Some(damage) = self.recorder.damage().filter(|_| !self.is_damage_noted) {
+            self.is_damage_noted = true;
+            self.maker.faults.note(damage.to_string());
+        }
     }
 
     fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
@@ -184,6 +204,7 @@ impl Interceptor for OutputRecorder {
             let due = Nanos(meta.leave().max(meta.arrival));
             capture.recorder().record_at(pool, 0, handle, due);
         }
+        capture.note_damage();
         drop(capture);
         port.transmit(pool, batch)
     }
@@ -214,6 +235,7 @@ impl Interceptor for RecordingPort {
             for &handle in &batch.as_slice()[before..] {
                 capture.recorder().record(pool, self.place, handle);
             }
+            capture.note_damage();
         }
         received
     }

@@ -5,6 +5,7 @@ use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::real_series::RealSeries;
+use crate::record_faults::RecordFaults;
 use crate::recording::{Recording, record_outputs};
 use crate::rotation::FileMaker;
 use crate::series::{SeriesFile, SeriesOptions, VirtualSeries};
@@ -54,7 +55,8 @@ impl RecordOptions {
         let log = self.log.as_ref().map(|log| LogOptions { file: named(&log.file), ..log.clone() });
         let series = self.series.as_ref();
         let series = series.map(|series| SeriesOptions { file: named(&series.file), ..series.clone() });
-        Self { record: self.record.as_ref().map(named), log, series, maker: self.maker.clone() }
+        let maker = FileMaker { faults: RecordFaults::default(), ..self.maker.clone() };
+        Self { record: self.record.as_ref().map(named), log, series, maker }
     }
 }
 
@@ -122,6 +124,7 @@ pub struct RealRecords {
     series_file: Option<SeriesFile>,
     series_options: Option<SeriesOptions>,
     series: Option<RealSeries>,
+    faults: RecordFaults,
 }
 
 impl RealRecords {
@@ -135,6 +138,7 @@ impl RealRecords {
         mut ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let mut captures = Vec::new();
+        let faults = options.maker.faults.clone();
         if let Some(file) = &options.record {
             let (started, recorded) = Recording::start((file, &options.maker), plan, ports)?;
             captures.push(started);
@@ -146,7 +150,7 @@ impl RealRecords {
         let create = |series| SeriesFile::create(series, &options.maker, plan);
         let series_file = options.series.as_ref().map(create).transpose()?;
         let series_options = options.series;
-        Ok((Self { captures, log, series_file, series_options, series: None }, ports))
+        Ok((Self { captures, log, series_file, series_options, series: None, faults }, ports))
     }
 
     /// The observer of a worker.
@@ -164,6 +168,11 @@ impl RealRecords {
     /// The links of the packet log, if there is one.
     pub fn logged_links(&self) -> Option<&Arc<LoggedLinks>> {
         self.log.0.as_ref().map(PacketLog::links)
+    }
+
+    /// What fails while they are written.
+    pub const fn faults(&self) -> &RecordFaults {
+        &self.faults
     }
 
     /// Called when the engine has started, at `start` on its clock.

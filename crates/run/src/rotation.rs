@@ -1,11 +1,11 @@
 //! Files that grow: packet logs, time series and captures. How they are made, and their rotation.
 
+use crate::record_faults::RecordFaults;
+use longwire_lab::User;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-
-use longwire_lab::User;
 
 /// Makes the files of a run's records.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,8 @@ pub struct FileMaker {
     pub rotation: Option<Rotation>,
     /// The user whose they are and with whose rights they are made; else this process's.
     pub user: Option<User>,
+    /// What fails while they are written.
+    pub faults: RecordFaults,
 }
 
 impl FileMaker {
@@ -83,10 +85,12 @@ impl Rotation {
     }
 }
 
-/// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`.
+/// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`; `run` becomes `run.1`.
 pub fn older(path: &Path, number: u32) -> PathBuf {
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_extension(format!("{number}.{extension}"))
+    match path.extension() {
+        Some(extension) => path.with_extension(format!("{number}.{}", extension.to_string_lossy())),
+        None => path.with_extension(number.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +102,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("longwire-rotation-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let path = folder.join("run.csv");
-        let maker = FileMaker { rotation: Some(Rotation { size: 10, files: 3 }), user: None };
+        let maker = FileMaker { rotation: Some(Rotation { size: 10, files: 3 }), ..FileMaker::default() };
         let without = FileMaker::default();
         assert!(maker.full(10).is_some() && maker.full(9).is_none() && without.full(u64::MAX).is_none());
         maker.create(&path).unwrap();
@@ -109,6 +113,7 @@ mod tests {
         let content = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let all = ["run.csv", "run.1.csv", "run.2.csv", "run.3.csv"].map(content);
         assert_eq!(all, [Some(""), Some("d"), Some("c"), None].map(|text| text.map(String::from)));
+        assert_eq!(older("folder.1/run".as_ref(), 2), Path::new("folder.1/run.2"));
         fs::write(&path, "e").unwrap();
         without.create(&path).unwrap();
         assert_eq!([content("run.csv").as_deref(), content("run.1.csv").as_deref()], [Some(""), Some("d")]);

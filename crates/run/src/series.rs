@@ -59,7 +59,8 @@ pub struct SeriesFile {
     /// Times of this sample and of the one before.
     times: [Nanos; 2],
     rows: u64,
-    error: Option<io::Error>,
+    /// The first write error.
+    error: Option<String>,
 }
 
 impl SeriesFile {
@@ -114,10 +115,18 @@ impl SeriesFile {
             }
         };
         let written = self.write(&row);
-        self.rows += u64::from(written.is_ok());
-        if let Err(error) = written {
-            self.error.get_or_insert(error);
+        self.rows += u64::from(self.note(written));
+    }
+
+    /// Keeps the first error, and returns whether this write succeeded.
+    fn note(&mut self, written: io::Result<()>) -> bool {
+        let done = written.is_ok();
+        if let Some(error) = written.err().filter(|_| self.error.is_none()) {
+            let fault = format!("the time series {} is incomplete: {error}", self.path.display());
+            self.maker.faults.note(fault.clone());
+            self.error = Some(fault);
         }
+        done
     }
 
     /// Forgets the links of these names: others have them now, which count from zero.
@@ -152,9 +161,8 @@ impl SeriesFile {
     /// The first write error.
     pub(crate) fn finish(&mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
-        let done = self.error.take().map_or(flushed, Err);
-        done.with_context(|| format!("the time series {} is incomplete", self.path.display()))?;
-        Ok(self.rows)
+        self.note(flushed);
+        self.error.take().map_or(Ok(self.rows), |error| bail!(error))
     }
 }
 

@@ -2,7 +2,7 @@
 //! together.
 
 use crate::event_log::{EventLog, Field};
-use crate::state::{State, Survives};
+use crate::state::{SavedState, Survives};
 use longwire_clock::monotonic;
 use longwire_control::Saved;
 use longwire_report::output::chain;
@@ -23,7 +23,7 @@ pub(crate) struct Keeper {
     pub(crate) instance: Weak<RunningInstance>,
     pub(crate) name: String,
     /// Where it is saved, if it is, until it has been saved for the last time.
-    pub(crate) state: Option<Weak<State>>,
+    pub(crate) state: Option<Weak<SavedState>>,
     pub(crate) log: Arc<EventLog>,
 }
 

@@ -3,7 +3,7 @@
 use crate::event_log::{EventLog, Field};
 use crate::keeper::{Keeper, log_unsaved};
 use crate::scenarios::NamedScenario;
-use crate::state::{State, Survives};
+use crate::state::{SavedState, Survives};
 use anyhow::Context;
 use longwire_control::{Instance, Made, ScenarioRequest, Web};
 use longwire_report::output::chain;
@@ -21,13 +21,13 @@ use std::sync::mpsc::channel;
 pub struct PreparedScenario {
     named: NamedScenario,
     plan: Plan,
-    state: Option<Arc<State>>,
+    state: Option<Arc<SavedState>>,
 }
 
 /// A scenario that runs or has run.
 pub struct ServedScenario {
     named: NamedScenario,
-    state: Option<Arc<State>>,
+    state: Option<Arc<SavedState>>,
     run: Option<RealRun>,
 }
 
@@ -41,7 +41,7 @@ impl PreparedScenario {
         let field: Field<'_> = ("scenario", named.name.clone().into());
         let read = longwire_scenario::read_text(&named.file).map_err(anyhow::Error::from);
         let parsed = read.and_then(|text| Ok((longwire_scenario::parse(&file, &text)?, text)));
-        let state = states.map(|folder| State::open(folder, &named.name)).transpose()?;
+        let state = states.map(|folder| SavedState::open(folder, &named.name)).transpose()?;
         let last = match (&state, &parsed) {
             (Some(state), Ok((_, text))) => state.last_of(text)?,
             // A file that can't be read, or has mistakes, is no reason to stop what ran.
@@ -131,6 +131,14 @@ impl ServedScenario {
     /// Whether its end was requested over its API.
     pub fn is_asked_to_stop(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.stopped().try_recv().is_ok())
+    }
+
+    /// Logs which of its files can't be written any more, once for each.
+    pub fn log_record_faults(&self, log: &EventLog) {
+        let faults = self.run.as_ref().map(|run| run.instance().record_faults().take_new());
+        for fault in faults.into_iter().flatten() {
+            log.error("not-recorded", &[self.field(), ("error", fault.into())]);
+        }
     }
 
     /// Whether its workers answer, if it runs.

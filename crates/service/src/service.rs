@@ -90,6 +90,7 @@ fn watch(
             all.iter().for_each(|served| served.read_again(log));
             manager.ready(&status(all));
         }
+        all.iter().for_each(|served| served.log_record_faults(log));
         if all.iter().any(ServedScenario::is_broken) {
             // The service manager restarts it.
             return false;

@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The state of a scenario.
 #[derive(Debug)]
-pub struct State {
+pub struct SavedState {
     /// The scenario.
     path: PathBuf,
     /// Its changes since, in a file that survives the end of the process.
@@ -59,7 +59,7 @@ pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
     asked.map(PathBuf::from).or_else(managed)
 }
 
-impl State {
+impl SavedState {
     /// The state of the scenario `name` in `folder`, made if missing.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl State {
     /// The scenario that ran last, whose file had the text that it had when it was applied.
     ///
     /// # Errors
-    /// As [`State::last_of`].
+    /// As [`SavedState::last_of`].
     pub fn last(&self) -> anyhow::Result<Option<String>> {
         let Some(state) = self.on_disk()? else { return Ok(None) };
         self.give(state["given"].as_str().unwrap_or_default());
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn a_state_belongs_to_one_file_and_one_service() {
         let folder = std::env::temp_dir().join(format!("longwire-state-{}", std::process::id()));
-        let state = State::open(&folder, "net").unwrap();
+        let state = SavedState::open(&folder, "net").unwrap();
         assert_eq!((state.last_of("seed = 1\n").unwrap(), state.last().unwrap()), (None, None));
-        let error = State::open(&folder, "net").unwrap_err().to_string();
+        let error = SavedState::open(&folder, "net").unwrap_err().to_string();
         assert!(error.starts_with("another service keeps the state of \"net\""), "{error}");
         let write = |path: &Path, text: Value| replace(path, &text.to_string(), Survives::PowerCut).unwrap();
         let end = |text: String| text.rsplit('\n').next().unwrap_or_default().to_owned();
@@ -216,8 +216,8 @@ mod tests {
         fs::write(&state.path, "{").unwrap();
         assert!(state.last().unwrap_err().to_string().starts_with("the state "));
         drop(state);
-        assert!(State::open(&folder, "net").is_ok());
-        let refused = State::open(Path::new("/dev/null"), "net").unwrap_err().to_string();
+        assert!(SavedState::open(&folder, "net").is_ok());
+        let refused = SavedState::open(Path::new("/dev/null"), "net").unwrap_err().to_string();
         assert!(refused.ends_with("; name another with --state"), "{refused}");
         fs::remove_dir_all(folder).unwrap();
     }

@@ -259,6 +259,16 @@ class NewForwarder(_NewForwarderRequired, total=False):
     object: Optional[str]
 
 
+class _NewStateRequired(TypedDict):
+    data: str
+
+
+class NewState(_NewStateRequired, total=False):
+    """A program's new state."""
+
+    type: Optional[str]
+
+
 class _ObjectRequired(TypedDict):
     kind: Kind
     name: str
@@ -435,16 +445,6 @@ SourceSettings = TypedDict(
     },
     total=False,
 )
-
-
-class _StateRequired(TypedDict):
-    data: str
-
-
-class State(_StateRequired, total=False):
-    """A program's new state."""
-
-    type: Optional[str]
 
 
 class _SummaryRequired(TypedDict):

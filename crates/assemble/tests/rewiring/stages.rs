@@ -3,8 +3,9 @@
 use crate::support::{PacketView, frame, memory_ports, simulate, source_ports};
 use crate::{PORTS, link};
 use longwire_assemble::TO_THE_END;
-use longwire_block::{Dice, Stamp};
+use longwire_block::{Dice, Port, PortStats, Stamp};
 use longwire_engine::Report;
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::{parse, plan_of};
 use longwire_units::Nanos;
 use std::fmt::Write as _;
@@ -106,6 +107,29 @@ fn counters_of_removed_ports_are_kept() {
     let in_frames: Vec<_> = report.ports.iter().map(|port| port.stats.in_frames).collect();
     assert_eq!((in_frames, report.removed_ports.stats.in_frames), (vec![1, 0], 2));
     assert_eq!(report.all_ports().map(|stats| stats.in_frames).sum::<u64>(), 3);
+}
+
+/// Removing a port that lost packets does not make the run faithful.
+#[test]
+fn losses_of_removed_ports_count_in_the_verdict() {
+    struct Lossy;
+    impl Interceptor for Lossy {
+        fn stats(&self, port: &dyn Port) -> PortStats {
+            PortStats { in_missed: 3, ..port.stats() }
+        }
+    }
+    let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
+    for remove in ["", "[[at]]\ntime = \"2 ms\"\nremove = \"c\"\n"] {
+        let plan = plan_of(&format!("{}{}{}{remove}", port("a"), port("b"), port("c")));
+        let (mut ports, mut ends) = memory_ports(&plan, Stamp::Source);
+        let last = ports.pop().unwrap();
+        ports.push(Box::new(InterceptedPort::new(last, Lossy)));
+        assert!(ends[0].push_at(Nanos::from_micros(3000), &frame(&plan, 0, 1, 100)));
+        let (_, report) = simulate(&plan, ports, TO_THE_END, |_| None::<()>);
+        assert_eq!(report.ports.len(), if remove.is_empty() { 3 } else { 2 });
+        let brief = report.fidelity.and_then(|fidelity| fidelity.brief);
+        assert_eq!(brief.as_deref(), Some("port overflowed (3 packets dropped)"), "{remove}");
+    }
 }
 
 /// Departure times (µs) of frames from a to b that arrive at `arrivals` (µs), and what was counted.

@@ -4,6 +4,7 @@ use crate::browser::Browser;
 use crate::foreground::run_time;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
+use crate::record_warnings::{warn, warn_of_new, watched};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
@@ -135,7 +136,9 @@ impl Args {
     fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time, self.records.options()?)?;
+        let records = self.records.options()?;
+        let faults = records.maker.faults.clone();
+        let run = watched(&faults, warn, || simulate(plan, &files, self.time, records))?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -205,6 +208,7 @@ impl Args {
         }
         let mut lines = (!self.quiet).then(LiveLines::start);
         while !is_over() {
+            warn_of_new(run.instance().record_faults());
             let now = Instant::now();
             let line = lines.as_ref().map(LiveLines::next);
             let next = [line, end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);

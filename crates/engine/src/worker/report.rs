@@ -1,5 +1,6 @@
 use super::Worker;
-use crate::fidelity::{OwnLosses, Quantiles, Sample};
+use crate::fidelity::{Quantiles, Sample, TunnelRecord};
+use crate::own_losses::OwnLosses;
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use longwire_block::DropReason;
@@ -22,6 +23,7 @@ impl Worker {
         };
         sample.tunnels.clear();
         sample.tunnels.extend(self.ports.slots.iter().filter_map(PortSlot::tunnel_record));
+        TunnelRecord::merge(&mut sample.tunnels, &self.ports.closed.tunnels);
     }
 
     /// A link's counters up to `now`.
@@ -118,11 +120,13 @@ impl Worker {
 mod tests {
     use super::*;
     use crate::remote::{Command, Remote};
-    use crate::{Map, Part, Rewiring, Setup, Tolerance, WorkerSetup};
+    use crate::rewiring_step::RewiringStep;
+    use crate::{InnerPort, Map, Part, PortSetup, Rewiring, Setup, Tolerance, WorkerSetup};
     use longwire_block::path::Paths;
+    use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
     use longwire_link::classify::Classifier;
     use longwire_link::{Joining, LinkConfig, Links};
-    use longwire_packet::Pool;
+    use longwire_packet::{Batch, Pool};
     use std::sync::mpsc;
 
     const LINKS: u32 = 2 * COUNTED_AT_ONCE + 100;
@@ -178,6 +182,73 @@ mod tests {
         assert_eq!(report.links.len(), 2 * LINKS as usize);
         assert!(report.links.is_sorted_by_key(|link| link.place));
         assert_eq!((report.workers.len(), report.fidelity.is_some()), (2, true));
+    }
+
+    /// A tunnel that has lost packets, as has the network under it.
+    struct LossyTunnel;
+
+    impl Port for LossyTunnel {
+        fn name(&self) -> &'static str {
+            "far"
+        }
+
+        fn describe(&self) -> String {
+            "tunnel".into()
+        }
+
+        fn stamp(&self) -> Stamp {
+            Stamp::Sender
+        }
+
+        fn receive(&mut self, _: &mut Pool, _: Nanos, _: &mut Batch) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn transmit(&mut self, _: &mut Pool, _: &Batch) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn stats(&self) -> PortStats {
+            PortStats { in_missed: 3, out_down: 4, ..PortStats::default() }
+        }
+
+        fn underlay(&self) -> Option<Underlay> {
+            Some(Underlay { lost: 2, clock_error: Some(Nanos(9)), ..Underlay::default() })
+        }
+    }
+
+    /// Removing a port that lost packets makes neither the run nor a window faithful, and what is still sent
+    /// to it is no loss.
+    #[test]
+    fn losses_of_removed_ports_are_kept() {
+        let mut setup = WorkerSetup::new(Pool::new(1 << 20).unwrap(), Links::with_capacity(0, 1, Nanos(1)));
+        setup.ports.push(PortSetup { place: 0, node: 0, port: Box::new(LossyTunnel) });
+        let mut worker = Worker::of(Setup::new(vec![setup], map())).remove(0);
+        let look = |worker: &mut Worker| {
+            let (mut sample, mut report) = (Sample::default(), Report::default());
+            worker.sample(&mut sample);
+            worker.add_to(&mut report, Nanos(5));
+            assert_eq!((report.own_losses(), report.tunnels()), (sample.losses, sample.tunnels.clone()));
+            (sample.losses, sample.tunnels)
+        };
+        let (losses, tunnels) = look(&mut worker);
+        assert_eq!((losses.port, losses.down, tunnels[0].lost), (3, 4, 2));
+        let exchange = |worker: &mut Worker, place, port| {
+            let port = Some(PortSlot::new(PortSetup { place, node: 0, port }));
+            worker.rewire(&mut RewiringStep { ports: vec![(0, port)], ..RewiringStep::default() }, Nanos(5));
+        };
+        exchange(&mut worker, GONE_PORT, Box::new(InnerPort::removed()));
+        let kept = TunnelRecord { clock_error: None, ..tunnels[0].clone() };
+        assert_eq!(look(&mut worker), (losses, vec![kept]));
+        let mut batch = Batch::new();
+        batch.push(worker.pool.insert(&[0; 60]).unwrap());
+        worker.ports.slots[0].port.transmit(&mut worker.pool, &batch).unwrap();
+        assert_eq!(look(&mut worker).0, losses);
+        // It comes back, and counts from zero.
+        exchange(&mut worker, 0, Box::new(LossyTunnel));
+        let (all, tunnels) = look(&mut worker);
+        assert_eq!((all, tunnels.len(), tunnels[0].lost), (losses.plus(losses), 1, 4));
+        assert_eq!(tunnels[0].clock_error, Some(Nanos(9)));
     }
 
     /// Links that leave do so when all have been counted.

@@ -327,7 +327,7 @@ impl Knowledge {
         self.merge(other, false, fresh)
     }
 
-    /// As [`Knowledge::join`], for repeated joins: differences become unknown, so that a state changes only a few
+    /// As [`Knowledge::join`], for repeated joins: differences become unknown, so that it changes only a few
     /// times.
     pub fn widen(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, true, fresh)

@@ -132,7 +132,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("longwire-following-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("run.lwlog");
-        let maker = FileMaker { rotation: Some(Rotation { size: 64, files: 3 }), user: None };
+        let maker = FileMaker { rotation: Some(Rotation { size: 64, files: 3 }), ..FileMaker::default() };
         let mut log = LogFile::create(&path, &maker, 0).unwrap();
         // A row fills a file: the next one begins another.
         let mut write = || log.write(&gap(1, 1), ("", ""), &[]).unwrap();

@@ -17,6 +17,7 @@ mod ring;
 pub mod row;
 
 use crate::link_pattern::LinkPattern;
+use crate::record_faults::RecordFaults;
 use crate::rotation::FileMaker;
 use anyhow::Context;
 use file::{Format, LogFile};
@@ -117,7 +118,9 @@ impl PacketLog {
         let stop = Arc::<AtomicBool>::default();
         let logged = LogResult { file: options.file, events: 0, lost: 0, error: None };
         let (names, of_links) = (Vec::new(), Arc::clone(&links));
-        let writer = Writer { file, names, links: of_links, receivers, base: Arc::clone(&base), logged };
+        let base_of_writer = Arc::clone(&base);
+        let faults = maker.faults.clone();
+        let writer = Writer { file, names, links: of_links, receivers, base: base_of_writer, logged, faults };
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("packet log".into());
         let writer = thread.spawn(move || writer.run(&stopped)).context("the thread of the log")?;
@@ -174,6 +177,7 @@ struct Writer {
     receivers: Vec<RowReceiver>,
     base: Arc<OnceLock<Nanos>>,
     logged: LogResult,
+    faults: RecordFaults,
 }
 
 impl Writer {
@@ -181,17 +185,22 @@ impl Writer {
         loop {
             // Read first, so that everything sent before the end is seen below.
             let stopped = stop.load(Ordering::Acquire);
-            if !self.write_waiting() {
-                if stopped {
-                    break;
-                }
+            let was_whole = self.logged.error.is_none();
+            let wrote = self.write_waiting();
+            if !wrote {
                 // For those who read it meanwhile.
                 self.logged.note(self.file.flush());
+            }
+            if was_whole && self.logged.error.is_some() {
+                self.logged.complaint().into_iter().for_each(|fault| self.faults.note(fault));
+            }
+            if !wrote {
+                if stopped {
+                    return self.logged;
+                }
                 std::thread::park_timeout(PAUSE);
             }
         }
-        self.logged.note(self.file.flush());
-        self.logged
     }
 
     /// Writes the rows in the rings, and returns whether there were any.

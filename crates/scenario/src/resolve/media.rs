@@ -11,6 +11,7 @@ use crate::written::Name;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
+use std::ops::Range;
 use std::path::Path;
 
 /// Most stations of a medium: costs grow with their number.
@@ -39,32 +40,46 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, Vec<(St
 }
 
 impl Resolver<'_, '_> {
-    /// The media with their links. Incomplete after an error.
-    pub(super) fn media(&mut self, file: &File, links: &Links) -> Vec<Medium> {
-        let mut media: Vec<Medium> = Vec::new();
+    /// The media, without links. Incomplete after an error.
+    pub(super) fn media(&mut self, file: &File) -> Vec<(Medium, Range<usize>)> {
+        let mut media: Vec<(Medium, Range<usize>)> = Vec::new();
         for written in &file.medium {
             let entry = Entry { section: "medium", name: Some(&written.name.text), n: None };
             let Some(Name(name)) = self.term(&entry, "name", &written.name) else { continue };
-            if media.iter().any(|medium| medium.name == name) {
+            if media.iter().any(|(medium, _)| medium.name == name) {
                 let what = format!("there are two media named \"{name}\"");
                 self.error(&written.name.span, &entry, "name", what, "rename one");
                 continue;
             }
             let Some((spec, values)) = self.medium(&entry, written) else { continue };
+            media.push((Medium { name, spec, values, links: Vec::new() }, written.name.span.clone()));
+        }
+        media
+    }
+
+    /// The media with their links. Incomplete after an error.
+    pub(super) fn media_of_links(
+        &mut self,
+        file: &File,
+        mut media: Vec<(Medium, Range<usize>)>,
+        links: &Links,
+    ) -> Vec<Medium> {
+        media.retain_mut(|(Medium { name, links: places, .. }, span)| {
             let of =
-                |medium: &Option<(Box<str>, _)>| medium.as_ref().is_some_and(|(other, _)| *other == name);
-            let places = (0u32..).zip(&links.media);
-            let places: Vec<u32> = places.filter(|(_, medium)| of(medium)).map(|(place, _)| place).collect();
-            if places.is_empty() || places.len() > MOST_STATIONS {
+                |medium: &Option<(Box<str>, _)>| medium.as_ref().is_some_and(|(other, _)| *other == *name);
+            let stations = (0u32..).zip(&links.media).filter(|(_, medium)| of(medium));
+            *places = stations.map(|(place, _)| place).collect();
+            let is_possible = (1..=MOST_STATIONS).contains(&places.len());
+            if !is_possible {
+                let entry = Entry { section: "medium", name: Some(name), n: None };
                 let what = format!("{} links share it; there can be 1 to {MOST_STATIONS}", places.len());
                 let fix = format!("write medium = \"{name}\" in the links that share it");
-                self.error(&written.name.span, &entry, "", what, fix);
-                continue;
+                self.error(span, &entry, "", what, fix);
             }
-            media.push(Medium { name, spec, values, links: places });
-        }
+            is_possible
+        });
         self.stations(file, links);
-        media
+        media.into_iter().map(|(medium, _)| medium).collect()
     }
 
     /// The kind and settings of a medium. None after an error.

@@ -41,12 +41,15 @@ pub(crate) use stages::StageRequest;
 
 use crate::file::File;
 use crate::finding::{Findings, did_you_mean};
-use crate::plan::{End, Plan, Routes};
+use crate::plan::{End, Medium, Plan, Routes};
 use crate::row::Repeated;
 use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
 use crate::written::{Name, Term, Whole, Written};
+use graph::Graph;
+use links::Links;
 use longwire_block::Spec;
+use nodes::Nodes;
 use paths::Topology;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
@@ -68,13 +71,11 @@ pub(crate) fn resolve(
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);
-    if resolver.findings.failed() {
+    let Some((media, graph)) = resolver.joined(file, &mut nodes, &mut links, whole.as_ref()) else {
+        // Their own mistakes are reported, too.
+        resolver.sources(file, &mut nodes);
         return None;
-    }
-    resolver.join_routers(file, &mut nodes, &mut links)?;
-    let media = resolver.media(file, &links);
-    let graph = resolver.graph(file, &mut nodes, &links, whole.as_ref()?.routing)?;
-    routers::give_gateways(&mut nodes);
+    };
     let (link_requests, owners) = (resolver.choices(&mut nodes, &links), resolver.owners(&nodes));
     let given = resolver.paths(file, &nodes, &links, &graph);
     let sources = resolver.sources(file, &mut nodes);
@@ -134,6 +135,8 @@ struct Resolver<'d, 'f> {
     nodes: HashMap<Box<str>, End>,
     /// Routers by name, in the same namespace.
     routers: HashMap<Box<str>, u32>,
+    /// Whether it is known where nodes and links lead.
+    is_joined: bool,
     /// Whether an entry with an error left nodes unmade: a name that is not known may be theirs.
     some_unmade: bool,
     /// The scenario's folder, to which file names are relative.
@@ -145,7 +148,30 @@ impl<'d, 'f> Resolver<'d, 'f> {
     fn new(registry: &'d [&'static Spec], findings: &'d mut Findings<'f>, name: &str) -> Self {
         let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
         let (nodes, routers) = (HashMap::new(), HashMap::new());
-        Self { registry, findings, nodes, routers, some_unmade: false, folder }
+        Self { registry, findings, nodes, routers, is_joined: false, some_unmade: false, folder }
+    }
+}
+
+impl Resolver<'_, '_> {
+    /// Joins nodes and links; the media, and the graph. None after an error, also before.
+    fn joined(
+        &mut self,
+        file: &File,
+        nodes: &mut Nodes,
+        links: &mut Links,
+        whole: Option<&ScenarioSettings>,
+    ) -> Option<(Vec<Medium>, Graph)> {
+        let has_failed = self.findings.failed();
+        let media = self.media(file);
+        if has_failed {
+            return None;
+        }
+        self.join_routers(file, nodes, links)?;
+        let media = self.media_of_links(file, media, links);
+        let graph = self.graph(file, nodes, links, whole?.routing)?;
+        routers::give_gateways(nodes);
+        self.is_joined = true;
+        Some((media, graph))
     }
 }
 

@@ -69,14 +69,15 @@ impl Resolver<'_, '_> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
         let (in_port, out_port) = (from?, to?);
         let [ingress, egress] = [in_port, out_port].map(|place| &nodes.ports[usize::from(place)]);
-        if in_port == out_port || (ingress.segment != egress.segment && nodes.routers.is_empty()) {
+        let is_apart = self.is_joined && ingress.segment != egress.segment && nodes.routers.is_empty();
+        if in_port == out_port || is_apart {
             let what = format!("nothing leads from \"{}\" to \"{}\"", ingress.name, egress.name);
             let fix = "name two hosts or ports that bridges and links join";
             return self.refuse(&written.to.span, entry, "to", what, fix);
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
         let mac = nodes.places().first_hop((in_port, out_port), destination);
-        if mac.is_none() {
+        if mac.is_none() && self.is_joined {
             let what = "its first hop is not clear: there is no router, or there are several";
             let fix = "begin at a host with a gateway that is a router's address, or at a router's port";
             self.error(&written.from.span, entry, "from", what, fix);
@@ -131,6 +132,9 @@ impl Resolver<'_, '_> {
         for (key, list, span) in
             [("source", &sources, &written.from.span), ("destination", &destinations, &written.to.span)]
         {
+            if list.is_empty() && !self.is_joined {
+                return None;
+            }
             if list.is_empty() {
                 let fix = format!("add {key} = \"10.0.0.1\", or addresses to the port");
                 return self.refuse(span, entry, key, "the port has no address to take", fix);

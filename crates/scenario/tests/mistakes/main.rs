@@ -97,6 +97,13 @@ fn several_mistakes_are_reported_at_once() {
         let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
         assert_eq!(places, wanted, "{error}");
     }
+    // Of links, sources and media.
+    let link = "[[link]]\nfrom = \"a\"\nto = \"bb\"\n";
+    let [source, medium] =
+        [source, medium].map(|text| &text[..text.rfind("size").or(text.rfind("over")).unwrap()]);
+    let error = mistakes(&format!("{HOSTS}{link}{source}{medium}"));
+    let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
+    assert_eq!(places, [5, 9, 13], "{error}");
     let many = "[[bridge]]\nname = \"/\"\n".repeat(100);
     assert!(mistakes(&many).more);
 }

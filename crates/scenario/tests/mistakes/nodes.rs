@@ -86,6 +86,16 @@ fn one_mistake_is_reported_once() {
     let (wrong, good) = ("address = \"10.0.0.1/33\"", host("x", "address = \"10.0.0.9/24\""));
     let link = |from: &str, to: &str| format!("[[link]]\nbetween = [\"{from}\", \"{to}\"]\n");
     let many = "count = 3\nname = \"l{n}\"\n";
+    let source =
+        |from: &str, to: &str| format!("[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1 Mbit/s\"\n");
+    // Across a router, and across bridges that the wrong link joins.
+    let far = host("y", "address = \"10.0.1.9/24\"");
+    let routed = "[[router]]\nname = \"r\"\nports = [{ port = \"x\", addresses = \"10.0.0.1/24\" }, \
+                  { port = \"y\", addresses = \"10.0.1.1/24\" }, { port = \"own\" }]\n";
+    let apart = "[[bridge]]\nname = \"p\"\n[[bridge]]\nname = \"q\"\n".to_owned()
+        + &host("x", "address = \"10.0.0.9/24\"\nbridge = \"p\"")
+        + &host("y", "address = \"10.0.0.8/24\"\nbridge = \"q\"");
+    let wrong_delay = "delay = \"5 furlongs\"\n";
     let bridges = "[[bridge]]\nname = \"p\"\nageing = \"5\"\n[[bridge]]\nname = \"q\"\n";
     for (text, line) in [
         (host("a", wrong) + &good + &link("a", "x"), 3),
@@ -94,6 +104,10 @@ fn one_mistake_is_reported_once() {
         (host("h{n}", "address = \"10.0.0.{n}/24\"\ncount = 0") + &good + &link("h2", "x"), 4),
         (host("a", wrong) + "[[router]]\nname = \"r\"\nports = [{ port = \"a\" }]\n", 3),
         (good.clone() + bridges + &link("p", "q"), 6),
+        (good.clone() + &far + routed + &link("x", "y") + wrong_delay + &source("x", "y"), 12),
+        (good.clone() + &far + routed + &link("x", "y") + wrong_delay + &source("own", "y"), 12),
+        (apart + &link("p", "q") + wrong_delay + &source("x", "y"), 15),
+        (host("a", wrong) + &good + &link("a", "x") + &source("a", "x") + &source("x", "a"), 3),
     ] {
         let error = mistakes(&text);
         assert_eq!(error.findings[0].line, line, "{error}");

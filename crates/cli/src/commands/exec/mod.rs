@@ -7,6 +7,7 @@ mod serve;
 mod usage_error;
 
 use crate::record_args::RecordArgs;
+use crate::record_warnings::watched;
 use crate::{Outcome, json, outcome};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
@@ -358,7 +359,8 @@ impl Args {
         if let Some(own_user) = own_user {
             own_user.give_back(&mut command);
         }
-        let ended = attendant.run(command.args(arguments));
+        let faults = run.instance().record_faults();
+        let ended = watched(faults, |fault| self.tell(fault), || attendant.run(command.args(arguments)));
         drop((localhost, services));
         let end = match ended {
             Ok(status) => CommandEnd { code: exit_code(status), fault: None },

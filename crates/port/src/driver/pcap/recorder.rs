@@ -71,6 +71,11 @@ impl Recorder {
         self.missed
     }
 
+    /// The first write error, after which nothing is written.
+    pub fn damage(&self) -> Option<&PcapError> {
+        self.output.damage()
+    }
+
     /// Flushes the buffer.
     ///
     /// # Errors
