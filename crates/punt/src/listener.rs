@@ -344,7 +344,10 @@ impl Host {
                 names.join(", ")
             ));
         };
-        let is_attached = |peer: &Peer| matches!(peer.state, ClientState::Attached { attachment, .. } if attachment == number);
+        let is_attached = |peer: &Peer| match peer.state {
+            ClientState::Attached { attachment, .. } => attachment == number,
+            _ => false,
+        };
         if self.peers.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
