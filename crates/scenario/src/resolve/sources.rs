@@ -76,7 +76,8 @@ impl Resolver<'_, '_> {
             return self.refuse(&written.to.span, entry, "to", what, fix);
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
-        let mac = nodes.places().first_hop((in_port, out_port), destination);
+        let first_hop = || nodes.places().first_hop((in_port, out_port), destination);
+        let mac = self.is_joined.then(first_hop).flatten();
         if mac.is_none() && self.is_joined {
             let what = "its first hop is not clear: there is no router, or there are several";
             let fix = "begin at a host with a gateway that is a router's address, or at a router's port";

@@ -95,6 +95,7 @@ fn one_mistake_is_reported_once() {
     let apart = "[[bridge]]\nname = \"p\"\n[[bridge]]\nname = \"q\"\n".to_owned()
         + &host("x", "address = \"10.0.0.9/24\"\nbridge = \"p\"")
         + &host("y", "address = \"10.0.0.8/24\"\nbridge = \"q\"");
+    let priced = routed.replace("ports", "line-rate = \"1 Gbit/s\"\nprices = \"none\"\nports");
     let wrong_delay = "delay = \"5 furlongs\"\n";
     let bridges = "[[bridge]]\nname = \"p\"\nageing = \"5\"\n[[bridge]]\nname = \"q\"\n";
     for (text, line) in [
@@ -106,6 +107,7 @@ fn one_mistake_is_reported_once() {
         (good.clone() + bridges + &link("p", "q"), 6),
         (good.clone() + &far + routed + &link("x", "y") + wrong_delay + &source("x", "y"), 12),
         (good.clone() + &far + routed + &link("x", "y") + wrong_delay + &source("own", "y"), 12),
+        (good.clone() + &far + &priced + &source("x", "y"), 10),
         (apart + &link("p", "q") + wrong_delay + &source("x", "y"), 15),
         (host("a", wrong) + &good + &link("a", "x") + &source("a", "x") + &source("x", "a"), 3),
     ] {
