@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 /// Least delays between workers to be tried, the longest first. Simulated runs advance in windows of at least
-/// that delay.
+/// that delay, and none is longer than the first.
 const LEADS: [Nanos; 7] = [
     Nanos::from_millis(10),
     Nanos::from_millis(5),
@@ -25,9 +25,11 @@ const LEADS: [Nanos; 7] = [
 const RECEIVE: u64 = 5;
 const PASS: u64 = 2;
 const SEND: u64 = 5;
-/// What it costs to hand a packet over, and workers to meet, in nanoseconds of processor time.
+/// What it costs to hand a packet over, and workers to meet, in nanoseconds of processor time. They wait for
+/// each other then: their work in a window differs by about the root of its packets' steps.
 const CROSS: u64 = 400;
 const MEET: u64 = 5000;
+const WAIT: u64 = 200;
 /// Assumed packets a second of a port, or of a source without a rate, if nothing is known.
 const ASSUMED: u64 = 10_000;
 
@@ -138,8 +140,8 @@ impl Traffic {
         let crosses = |step: &&(u32, u32, u64)| workers[step.0 as usize] != workers[step.1 as usize];
         let crossing: u64 = self.steps.iter().filter(crosses).map(|step| step.2).sum();
         let passing: u64 = self.steps.iter().map(|step| step.2).sum();
-        let windows = (1_000_000_000 / lead.0.max(1)).min(passing);
-        crossing * CROSS + windows * MEET
+        let windows = (1_000_000_000 / lead.min(LEADS[0]).0.max(1)).clamp(1, passing.max(1));
+        crossing * CROSS + windows * (MEET + WAIT * (passing / windows).isqrt())
     }
 }
 
@@ -228,13 +230,14 @@ mod tests {
 
     #[test]
     fn long_delays_are_cut_and_the_work_is_even() {
-        for workers in [2, 3] {
+        // Of three workers one has the ports, and each of the others a direction of the ring.
+        for (workers, delay) in [(2, Nanos::from_millis(20)), (3, Nanos::NEVER)] {
             let plan = ring(40, workers);
             let (steps, turns) = (steps(&plan), Turns::of(&plan));
             let found = spread(&plan, &steps, &turns);
             let (links, segments) = found.split_at(plan.links.len());
             let (_, lead) = crossing(&plan, (&steps, &turns), links, segments);
-            assert_eq!(lead, Nanos::from_millis(20), "{workers} workers");
+            assert_eq!(lead, delay, "{workers} workers");
             let traffic = Traffic::of(&plan);
             let mut loads = vec![0; workers as usize];
             found.iter().zip(&traffic.work).for_each(|(&worker, work)| loads[worker as usize] += work);
@@ -281,13 +284,13 @@ mod tests {
         assert!(traffic.steps.iter().all(|step| step.2 == 1200), "{:?}", traffic.steps);
     }
 
-    /// 100 packets a second between two workers: they meet for each, or after longer windows for several.
+    /// 10 000 packets a second between two workers: they meet after windows that the links' delays allow.
     #[test]
     fn packets_and_meetings_have_their_price() {
-        let traffic = Traffic { work: vec![1; 3], steps: vec![(0, 1, 100), (1, 2, 50)] };
-        let cost = |workers: [u32; 3], millis| traffic.cost(&workers, Nanos::from_millis(millis));
-        assert_eq!(cost([0, 1, 1], 100), 100 * CROSS + 10 * MEET);
-        assert_eq!(cost([0, 0, 1], 1), 50 * CROSS + 150 * MEET);
-        assert_eq!(cost([0, 0, 0], 1000), MEET);
+        let traffic = Traffic { work: vec![1; 3], steps: vec![(0, 1, 10_000), (1, 2, 5000)] };
+        let cost = |workers: [u32; 3], lead| traffic.cost(&workers, lead);
+        assert_eq!(cost([0, 1, 1], Nanos::from_millis(10)), 10_000 * CROSS + 100 * (MEET + 12 * WAIT));
+        assert_eq!(cost([0, 0, 1], Nanos::from_millis(1)), 5000 * CROSS + 1000 * (MEET + 3 * WAIT));
+        assert_eq!(cost([0, 0, 0], Nanos::NEVER), 100 * (MEET + 12 * WAIT));
     }
 }
