@@ -203,7 +203,7 @@ impl Link {
         if self.profile.asks_delay {
             let next = self.line.next();
             self.all_sent();
-            if self.line.is_irregular() {
+            if self.line.is_irregular() && self.line.features & has::DISORDER == 0 {
                 // Judges on the wire have sent others on with delays of their own.
                 self.depart(pool, handle, now, (Nanos::ZERO, None));
             } else {

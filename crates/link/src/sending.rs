@@ -18,6 +18,14 @@ pub(crate) struct ServedLink<'a> {
     pub(crate) pool: &'a mut Pool,
 }
 
+impl ServedLink<'_> {
+    /// [`Service::begin`] after a pause, out of line for packets that come to a busy transmitter.
+    #[inline(never)]
+    fn begin_apart<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos) {
+        self.begin(queue, start, true);
+    }
+}
+
 impl Service for ServedLink<'_> {
     #[inline(always)]
     fn enter<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) -> Verdict {
@@ -46,7 +54,7 @@ impl Service for ServedLink<'_> {
         }
         queue.push(&mut link.context(pool, now), handle);
         if idle && !by_opportunities {
-            self.begin(queue, now, true);
+            self.begin_apart(queue, now);
         }
     }
 

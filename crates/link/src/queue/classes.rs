@@ -389,7 +389,7 @@ where
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let state = &mut self.now;
         let class = state.set.class_of(context.pool, handle);
@@ -400,7 +400,7 @@ where
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let state = &mut self.now;
         state.lanes.settle(context.now);

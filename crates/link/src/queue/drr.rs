@@ -98,7 +98,7 @@ impl Discipline for Drr {
         Verdict::Pass
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let before = context.waiting_without(handle);
         self.add(context.pool, handle);
@@ -123,7 +123,7 @@ impl Discipline for Drr {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         self.next(context.pool).map_or(Next::Empty, Next::Packet)
     }

@@ -123,7 +123,7 @@ impl Discipline for DualPi2 {
         if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let low = matches!(ecn(context.pool.data(handle)), Ecn::Ect1 | Ecn::Ce);
         let lane = &mut self.lanes[usize::from(low)];
@@ -144,7 +144,7 @@ impl Discipline for DualPi2 {
         self.catch_up(context.now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         self.catch_up(context.now);
         while let Some((lane, handle, credit)) = self.take(context) {

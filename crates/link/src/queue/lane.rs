@@ -41,7 +41,7 @@ impl Lanes {
     }
 
     /// Adds a packet at the end of a lane, or drops it there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> LaneJoin {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
@@ -57,7 +57,7 @@ impl Lanes {
     }
 
     /// Records that the packet taken last was sent, at `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(&mut self, now: Nanos) {
         if let Some((lane, packets, bytes)) = self.sending.take() {
             let lane = &mut self.lanes[lane];
@@ -70,7 +70,7 @@ impl Lanes {
     }
 
     /// Takes the first packet of a lane to be sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, context: &mut QueueContext<'_>, lane: usize) -> Option<Handle> {
         let from = &mut self.lanes[lane];
         let handle = match &mut from.leaf {
@@ -83,7 +83,7 @@ impl Lanes {
     }
 
     /// Bytes of a lane's next packet, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn head(&self, pool: &Pool, lane: usize) -> Option<u64> {
         let lane = &self.lanes[lane];
         match &lane.leaf {
@@ -118,7 +118,7 @@ impl Lanes {
 }
 
 impl Lane {
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, pool: &mut Pool, handle: Handle) -> LaneJoin {
         let joined = if self.fifo.is_empty() { LaneJoin::First } else { LaneJoin::Behind };
         let meta = pool.meta(handle);
