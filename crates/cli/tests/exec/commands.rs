@@ -295,8 +295,11 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
     assert_eq!((pass, failures.as_str()), (Some(true), "null"));
     let fault = "longwire-no-such-program: there is no such command";
     let (pass, failures, said) = exec(&["longwire-no-such-program"]);
-    assert_eq!((pass, failures), (Some(false), format!("[\"{fault}\"]")));
+    assert_eq!((pass, &failures), (Some(false), &format!("[\"{fault}\"]")));
     assert!(said.contains(fault), "{said}");
+    let to_error = stderr(&machine.exec(&["-q", "--json", "--", "longwire-no-such-program"]));
+    let report: serde_json::Value = serde_json::from_str(&to_error).unwrap();
+    assert_eq!(report["failures"].to_string(), failures, "it is there once");
     let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
     assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
     let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

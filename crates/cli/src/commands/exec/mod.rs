@@ -21,7 +21,7 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
-use outputs::Outputs;
+use outputs::{Outputs, is_standard_error};
 use serve::Services;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -34,6 +34,8 @@ const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 /// The largest MTU of Ethernet with jumbo frames.
 const LARGEST_FRAME: u32 = 9216;
+/// The exit status if the link could not be made.
+const NO_LINK: u8 = 2;
 /// The exit status of a successful command if the emulation had to be faithful and was not.
 const NOT_FAITHFUL: u8 = 3;
 
@@ -181,10 +183,10 @@ impl Args {
         let users = self.users();
         self.outputs.user = users.as_ref().ok().and_then(|users| users.command.clone());
         let done = users.and_then(|users| self.run_behind_link(&users));
-        if let (Err(error), Some(file)) = (&done, &self.json) {
-            self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
-        }
-        done
+        let (Err(error), Some(file)) = (&done, &self.json) else { return done };
+        self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
+        // There it is printed once, as an object.
+        if is_standard_error(file) { Ok(Outcome::Status(NO_LINK)) } else { done }
     }
 
     fn run_behind_link(&self, users: &Users) -> anyhow::Result<Outcome> {
@@ -370,7 +372,7 @@ impl Args {
                 end
             }
         };
-        end.fault.iter().for_each(|fault| self.tell(fault));
+        end.fault.iter().for_each(|fault| self.tell_failure(fault));
         Ok(end)
     }
 
@@ -415,7 +417,7 @@ impl Args {
             self.say(&verdict.replace("\n  because ", "; because "));
         }
         for error in &ran.counted.errors {
-            self.tell(error);
+            self.tell_failure(error);
         }
         self.json.as_ref().map_or(Ok(()), |file| self.outputs.report(file, &report()))?;
         Ok(code)
@@ -434,6 +436,14 @@ impl Args {
 
     fn say(&self, what: &str) {
         if !self.quiet {
+            self.tell(what);
+        }
+    }
+
+    /// Prints a failure, unless the report says the same on standard error.
+    fn tell_failure(&self, what: &str) {
+        let reported = self.json.as_deref().is_some_and(is_standard_error);
+        if self.messages.is_some() || !reported {
             self.tell(what);
         }
     }
