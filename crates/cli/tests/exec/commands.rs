@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, longwire, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 #[test]
 fn a_command_reaches_outside_through_the_link() {
@@ -97,6 +98,32 @@ fn files_of_a_run_are_the_caller_s() {
     }
     let owners = names.map(|name| std::fs::metadata(folder.path(name)).unwrap().uid());
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
+}
+
+/// execvp(3) says "permission denied" where a folder of PATH is closed to the user, whether the command is
+/// elsewhere or nowhere.
+#[test]
+fn a_command_that_another_user_can_not_find_or_execute_ends_as_in_a_shell() {
+    let Some(machine) = Machine::new("unfound") else { return };
+    let (closed, open) = (Folder::new("closed"), Folder::new("open"));
+    for (folder, mode) in [(&closed, 0o700), (&open, 0o755)] {
+        std::fs::set_permissions(folder.path("."), Permissions::from_mode(mode)).unwrap();
+    }
+    closed.write("hidden", "");
+    open.write("no-program", "");
+    let path = format!("PATH={}:{}:$PATH", closed.text(""), open.text(""));
+    for (command, code) in [
+        ("longwire-no-such-program", 127),
+        ("hidden", 127),
+        ("no-program", 126),
+        ("/nowhere/no-program", 127),
+        (&closed.text("hidden"), 126),
+        ("id", 0),
+    ] {
+        let ran = machine.sh(&format!("{path} {LONGWIRE} exec -q --user nobody -- {command}"));
+        assert_eq!(ran.status.code(), Some(code), "{command}: {}", stderr(&ran));
+        assert_eq!(stderr(&ran).contains("there is no such command"), code == 127, "{command}");
+    }
 }
 
 /// Neither a link of the user's to a file of root's nor a folder of root's can be written through it.

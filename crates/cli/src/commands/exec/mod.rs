@@ -1,6 +1,7 @@
 //! `longwire exec`
 
 pub(super) mod link;
+pub(super) mod not_started;
 mod outputs;
 mod own_settings;
 mod serve;
@@ -21,17 +22,15 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
+use not_started::{CommandEnd, not_started};
 use outputs::{Outputs, is_standard_error};
 use serve::Services;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 pub use usage_error::write_usage_error;
 
-/// Exit status of shells when a command can't be executed, and when it is not found.
-const CANNOT_RUN: u8 = 126;
-const NOT_FOUND: u8 = 127;
 /// The largest MTU of Ethernet with jumbo frames.
 const LARGEST_FRAME: u32 = 9216;
 /// The exit status if the link could not be made.
@@ -158,14 +157,6 @@ struct ExecEnds {
 struct Users {
     command: Option<User>,
     services: Option<User>,
-}
-
-/// How a command ended.
-pub(super) struct CommandEnd {
-    /// Its exit code.
-    pub(super) code: u8,
-    /// Why it could not be started.
-    pub(super) fault: Option<String>,
 }
 
 /// What is reached on the loopback from the other side of the link.
@@ -367,7 +358,7 @@ impl Args {
         let end = match ended {
             Ok(status) => CommandEnd { code: exit_code(status), fault: None },
             Err(error) => {
-                let mut end = not_started(&program, &error);
+                let mut end = not_started(&program, user, &error);
                 end.fault = end.fault.map(|fault| fault + &self.meant(&program.to_string_lossy()));
                 end
             }
@@ -462,16 +453,6 @@ impl Args {
 /// fragmented behind the link. Interfaces such as the loopback have MTUs that no network has.
 fn usual_mtu(way_out: Option<u32>) -> u32 {
     way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
-}
-
-/// The end of a command that could not be started, as in shells.
-pub(super) fn not_started(program: &OsStr, error: &io::Error) -> CommandEnd {
-    let program = program.to_string_lossy();
-    let (code, why) = match error.kind() {
-        io::ErrorKind::NotFound => (NOT_FOUND, "there is no such command".to_owned()),
-        _ => (CANNOT_RUN, error.to_string()),
-    };
-    CommandEnd { code, fault: Some(format!("{program}: {why}")) }
 }
 
 #[cfg(test)]
