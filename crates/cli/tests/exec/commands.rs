@@ -176,6 +176,29 @@ fn files_of_a_run_are_the_user_s() {
     assert_eq!(std::fs::read_to_string(root.path("kept.json")).unwrap(), "kept");
 }
 
+/// /dev/full is a full disk. The command ends when it has read the warnings.
+#[test]
+fn files_that_can_not_be_written_any_more_are_said_while_the_command_runs() {
+    let Some(machine) = Machine::new("full") else { return };
+    let folder = Folder::new("full");
+    let of_file = |(option, name)| {
+        std::os::unix::fs::symlink("/dev/full", folder.path(name)).unwrap();
+        format!("{option}={}", folder.text(name))
+    };
+    let [log, series, record] =
+        [("--log", "packets.lwlog"), ("--series", "rates.csv"), ("--record", "all.pcapng")].map(of_file);
+    let messages = folder.text("messages");
+    let script = format!(
+        "until [ $(grep -c 'is incomplete: No space left' {messages}) = 3 ]; do
+            ping -q -c 1 $LONGWIRE_FAR
+        done"
+    );
+    let options = [&log, &series, "--every=1ms", &record, "--messages", &messages, "--"];
+    let ran = machine.exec(&[&options[..], &["timeout", "60", "sh", "-c", &script]].concat());
+    let said = std::fs::read_to_string(&messages).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}{}", stderr(&ran));
+}
+
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
 #[test]
 fn what_is_not_faithful_fails_if_that_is_required() {
