@@ -31,6 +31,12 @@ pub fn is_wanted(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
+/// Whether errors of a command line with `--json` are objects only, without the text on standard error: those
+/// of commands that keep a link up.
+pub fn has_errors_as_objects_only(words: &[OsString]) -> bool {
+    words.first().is_some_and(|command| command == "attach" || command == "proxy")
+}
+
 /// An error as an object.
 ///
 /// `error` has the message. Where known, `file`, `line`, `column` and `field` give the place, `fix` the fix,

@@ -23,6 +23,7 @@ pub use outcome::Outcome;
 
 use clap::{FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -62,40 +63,44 @@ pub fn main() -> ExitCode {
         .complete();
     longwire_rundir::on_wait(outcome::note);
     let words: Vec<_> = std::env::args_os().collect();
-    let as_json = json::is_wanted(words.get(1..).unwrap_or_default());
     let parsed = usage::command().try_get_matches_from(&words);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            usage::print(&error);
-            if as_json && error.use_stderr() {
-                print_error(&json::of_usage(&error));
-            } else if error.use_stderr() {
-                commands::exec::write_usage_error(&words, &json::of_usage(&error));
+            if !error.use_stderr() {
+                usage::print(&error);
+                return ExitCode::SUCCESS;
             }
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            let object = json::of_usage(&error);
+            if !commands::exec::write_usage_error(&words, &object) {
+                print_error(&words, &object, || usage::print(&error));
+            }
+            return ExitCode::from(2);
         }
     };
     match cli.command.run() {
         Ok(outcome) => outcome.into(),
         Err(error) if outcome::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let (red, plain) =
-                if longwire_report::output::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-            // If the message can't be written, the exit status still reports the error.
-            let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
-            if as_json {
-                print_error(&json::of_error(&error));
-            }
+            print_error(&words, &json::of_error(&error), || {
+                let (red, plain) =
+                    if longwire_report::output::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+                // If the message can't be written, the exit status still reports the error.
+                let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
+            });
             ExitCode::from(2)
         }
     }
 }
 
-/// Prints an error as JSON on standard output, in addition to the text on standard error.
-fn print_error(error: &serde_json::Value) {
-    // If the object can't be written, the exit status still reports the error.
-    let _ = outcome::print(&format!("{error:#}"));
+/// Prints an error of a command line: as an object on standard output if it has `--json`, and by `as_text` on
+/// standard error, unless it is one whose errors are objects only.
+fn print_error(words: &[OsString], object: &serde_json::Value, as_text: impl FnOnce()) {
+    let words = words.get(1..).unwrap_or_default();
+    let is_printed = json::is_wanted(words) && outcome::print(&format!("{object:#}")).is_ok();
+    if !is_printed || !json::has_errors_as_objects_only(words) {
+        as_text();
+    }
 }
 
 #[cfg(test)]

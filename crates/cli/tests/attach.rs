@@ -91,6 +91,21 @@ impl Drop for Pair {
     }
 }
 
+/// /dev/full is a full disk.
+#[test]
+fn a_file_that_can_not_be_written_any_more_is_said_at_once() {
+    let Some(pair) = Pair::new("full") else { return };
+    let folder = Folder::new("attach-full");
+    let log = folder.text("packets.lwlog");
+    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    let attached = pair.attach(&["--delay", "1ms", "--log", &log]);
+    pair.round_trip();
+    let warning = format!("warning: the log {log} is incomplete: No space left on device");
+    attached.line(&warning, |line| line.starts_with(&warning).then_some(()));
+    pair.round_trip();
+    assert_eq!(attached.end().code, Some(1));
+}
+
 /// A folder with a `podman` that knows two containers: web, whose main process is this, and idle, which is
 /// stopped.
 fn podman(main: u32) -> Folder {

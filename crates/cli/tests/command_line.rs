@@ -263,10 +263,32 @@ fn errors_are_json_too() {
         assert!(told["field"].as_str().unwrap().starts_with(args[0]), "{told:#}");
         std::fs::remove_file(&file).unwrap();
     }
-    let output = longwire(&["exec", "--rate", "foo", "--json", "--", "true"]);
-    assert!(stderr(&output).contains("\"field\": \"--rate <RATE>\""), "{}", stderr(&output));
     // Without the option only results are on standard output.
     assert_eq!(stdout(&longwire(&["check", &scenario])), "");
+}
+
+#[test]
+fn errors_of_links_in_the_foreground_are_printed_once_as_json() {
+    let told = |args: &[&str]| {
+        let output = longwire(args);
+        let (said, on_error) = (stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}{on_error}");
+        let (object, other) = if args[0] == "exec" { (on_error, said) } else { (said, on_error) };
+        assert_eq!(other, "", "{args:?}");
+        let object: serde_json::Value =
+            serde_json::from_str(&object).unwrap_or_else(|error| panic!("{args:?}: {error}: {object}"));
+        object["error"].as_str().unwrap().to_owned()
+    };
+    assert!(told(&["exec", "--rate", "foo", "--json", "--", "true"]).contains("'--rate <RATE>'"));
+    for to in ["--json", "--json=/dev/stderr"] {
+        assert!(told(&["exec", to, "--user", "no-such-user", "--", "true"]).contains("no-such-user"));
+    }
+    assert!(told(&["attach", "--json", "--rate", "foo"]).contains("'--rate <RATE>'"));
+    // Without root, that is the error.
+    told(&["attach", "--json", "--netns", "no-such-namespace"]);
+    let proxy = ["proxy", "--json", "--listen", "0", "--to"];
+    assert!(told(&[&proxy[..], &["127.0.0.1:0"]].concat()).contains("port 0"));
+    assert!(told(&[&proxy[..], &["127.0.0.1:1", "--log", "x"]].concat()).contains("name the log"));
 }
 
 #[test]

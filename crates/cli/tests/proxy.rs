@@ -127,6 +127,22 @@ fn connections_cross(stack: &str) {
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0, "connections end with it");
 }
 
+/// /dev/full is a full disk.
+#[test]
+fn a_file_that_can_not_be_written_any_more_is_said_at_once() {
+    let folder = Folder::new("proxy-full");
+    let log = folder.text("packets.lwlog");
+    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let args = ["--stack", "process", "--delay", "1ms", "--log", &log];
+    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
+    ask(&service, proxy.at);
+    let warning = format!("warning: the log {log} is incomplete: No space left on device");
+    proxy.running.line(&warning, |line| line.starts_with(&warning).then_some(()));
+    ask(&service, proxy.at);
+    assert_eq!(proxy.running.end().code, Some(1));
+}
+
 #[test]
 fn datagrams_cross_the_link_and_can_be_lost() {
     for stack in stacks("datagrams_cross_the_link_and_can_be_lost") {

@@ -454,8 +454,8 @@ fn others_reach_a_service_by_tokens_only() {
     let file = folder.write("net.toml", ROUTED);
     let open = longwire(&["serve", &file, "--listen", "0.0.0.0:0"]);
     assert!(stderr(&open).contains("not an address of this machine alone"), "{}", stderr(&open));
-    let [read, steer] = ["a", "b"].map(|letter| letter.repeat(32));
-    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\n"));
+    let [read, steer, install] = ["a", "b", "c"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\ninstall {install}\n"));
     let shared = longwire(&["serve", &file, "--listen", "0.0.0.0:0", "--tokens", &tokens]);
     assert!(stderr(&shared).contains("chmod 600"), "{}", stderr(&shared));
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -489,17 +489,29 @@ fn others_reach_a_service_by_tokens_only() {
     assert_eq!(status("PATCH", "/v1/links/up", &read, delay), "403");
     assert_eq!(status("PATCH", "/v1/links/up", &steer, delay), "200");
     assert_eq!(status("PUT", "/v1/scenario", &steer, "{\"toml\": \"\"}"), "403");
-    // Who may read may compare, but is not shown what this machine's files say.
+    // Who may read or steer may compare or set, but is not shown what this machine's files say.
     let compared = |token: &str, delay: &str| {
         let toml = ROUTED.replace("delay = \"10 ms\"", &format!("delay = {delay}"));
         let body = serde_json::json!({ "toml": toml }).to_string();
         ask("POST", "/v1/scenario/differences", token, &body)
     };
     assert!(compared(&read, "\"70 ms\"").contains("70 ms"));
-    let of_file = "{ delay = \"10 ms\", jitter = \"1 ms\", distribution = \"tokens\" }";
-    assert!(compared(&steer, of_file).contains("tokens: line 1"));
-    let hidden = compared(&read, of_file);
-    assert!(hidden.contains(" 422 ") && !hidden.contains("line 1"), "{hidden}");
+    let secret = folder.write("secret", "0 s password\n");
+    let of_file = "{ delay = \"10 ms\", jitter = \"1 ms\", distribution = \"secret\" }";
+    let set = |token: &str, pairs: &[(&str, &str)]| {
+        let body = serde_json::Value::from_iter(pairs.iter().copied()).to_string();
+        ask("PATCH", "/v1/links/up", token, &body)
+    };
+    let shape = [("jitter", "1 ms"), ("distribution", "secret")];
+    let trace = [("delay.kind", "trace"), ("delay.file", &*secret)];
+    let answers = |token: &str| [compared(token, of_file), set(token, &shape), set(token, &trace)];
+    for shown in answers(&install) {
+        assert!(shown.contains(" 422 ") && shown.contains("password"), "{shown}");
+    }
+    for hidden in [&answers(&steer)[..], &[compared(&read, of_file)]].concat() {
+        assert!(hidden.contains(" 422 ") && !hidden.contains("password"), "{hidden}");
+    }
+    assert!(set(&steer, &[("delay", "soon")]).contains("does not begin with a number"));
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
     assert_eq!(service.end(), Some(0));
 }

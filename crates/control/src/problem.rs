@@ -35,7 +35,15 @@ pub struct Problem {
     /// What was probably meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
+    /// Whether the detail may quote files of the server.
+    #[serde(skip)]
+    #[schema(ignore)]
+    quotes_files: bool,
 }
+
+/// Marks a response whose text may quote files of the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QuotesFiles;
 
 impl Problem {
     /// Creates a problem.
@@ -47,6 +55,7 @@ impl Problem {
             detail: detail.into(),
             key: None,
             suggestion: None,
+            quotes_files: false,
         }
     }
 
@@ -103,9 +112,14 @@ impl Problem {
                 let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
             }
-            SetError::UnknownKey { key, .. }
-            | SetError::Value { key, .. }
-            | SetError::Scenario { key, .. } => problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key),
+            SetError::UnknownKey { key, .. } | SetError::Value { key, .. } => {
+                problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key)
+            }
+            // It can name profiles, traces and tables of routes.
+            SetError::Scenario { key, .. } => {
+                Self { quotes_files: true, ..problem(StatusCode::UNPROCESSABLE_ENTITY).at_key(key) }
+            }
+            SetError::OfFile(fault) => Self { quotes_files: true, ..Self::from_set(fault, names) },
             SetError::Unavailable(_) | SetError::NotSaved(_) => problem(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
@@ -145,7 +159,12 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
-        (status, headers, axum::Json(self)).into_response()
+        let quotes_files = self.quotes_files;
+        let mut response = (status, headers, axum::Json(self)).into_response();
+        if quotes_files {
+            response.extensions_mut().insert(QuotesFiles);
+        }
+        response
     }
 }
 
@@ -231,6 +250,12 @@ mod tests {
         let values = ["rate", "delay"].map(|key| SetError::Value { key: key.into(), reason: "no".into() });
         let problem = of(&SetError::of_all(values.into()));
         assert_eq!((&*problem.detail, problem.key.as_deref()), ("rate: no\ndelay: no", Some("rate")));
+        let no_time = SetError::Value { key: "delay".into(), reason: "traces: line 1: no time".into() };
+        for (error, quotes_files) in [(no_time.clone(), false), (SetError::OfFile(no_time.into()), true)] {
+            let problem = of(&error);
+            assert_eq!((problem.status, problem.key.as_deref()), (422, Some("delay")));
+            assert_eq!(problem.into_response().extensions().get::<QuotesFiles>().is_some(), quotes_files);
+        }
         let problem = of(&SetError::Unavailable("it is stopping".into()));
         assert_eq!(problem.status, 503);
     }

@@ -42,8 +42,8 @@ async fn apply(
     changed(instance, move |instance| instance.apply(&wanted)).await
 }
 
-/// Lists the differences between the running instance and a scenario. The scope `read` is not shown mistakes
-/// of the scenario.
+/// Lists the differences between the running instance and a scenario. Mistakes of the scenario are shown to
+/// the scope `install` only.
 #[utoipa::path(post, path = "/v1/scenario/differences", request_body = ScenarioText,
     responses((status = OK, body = Comparison), Refusals))]
 async fn compare(

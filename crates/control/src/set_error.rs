@@ -46,6 +46,9 @@ pub enum SetError {
         /// The mistakes, each with its line, column and fix.
         mistakes: String,
     },
+    /// A fault of settings of which one names a file of this machine: it may quote the file.
+    #[error("{0}")]
+    OfFile(Box<Self>),
     /// Several settings are wrong: at least two of the faults above.
     #[error("{}", in_lines(.0))]
     Several(Vec<Self>),

@@ -219,13 +219,6 @@ fn is_comparison(method: &Method, path: &str) -> bool {
     *method == Method::POST && path == "/v1/scenario/differences"
 }
 
-/// Whether a request's mistakes are not for this scope: those of a scenario quote files that it names, which
-/// this machine has.
-pub(crate) fn hides_mistakes(scope: Option<Scope>, method: &Method, path: &str) -> bool {
-    let path = of_part(path).map_or(path, |(_, below)| below);
-    scope == Some(Scope::Read) && is_comparison(method, path)
-}
-
 /// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
 /// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {

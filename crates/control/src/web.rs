@@ -12,10 +12,10 @@
 use crate::agent::Agent;
 use crate::certificate::Certificate;
 use crate::instance::Instance;
-use crate::problem::Problem;
+use crate::problem::{Problem, QuotesFiles};
 use crate::service::{Service, runtime};
 use crate::tls::{Tls, TlsError, TlsListener};
-use crate::tokens::{Scope, TokenError, Tokens, hides_mistakes};
+use crate::tokens::{Scope, TokenError, Tokens};
 use crate::{agent_routes, dashboard, routes};
 use axum::Router;
 use axum::extract::Request;
@@ -251,10 +251,13 @@ const HEADERS: [(HeaderName, &str); 5] = [
 async fn checked(checks: Checks, request: Request, next: Next) -> Response {
     let mut answer = match check(&checks, &request) {
         Ok(scope) => {
-            let is_hidden = hides_mistakes(scope, request.method(), request.uri().path());
             let answer = next.run(request).await;
-            let is_hidden = is_hidden && answer.status() == StatusCode::UNPROCESSABLE_ENTITY;
-            if is_hidden { mistakes() } else { answer }
+            let quotes_files = answer.extensions().get::<QuotesFiles>().is_some();
+            if quotes_files && scope.is_some_and(|scope| scope < Scope::Install) {
+                mistakes()
+            } else {
+                answer
+            }
         }
         Err(problem) => problem.into_response(),
     };
@@ -267,10 +270,10 @@ async fn checked(checks: Checks, request: Request, next: Next) -> Response {
     answer
 }
 
-/// The answer to a scenario with mistakes that are not for its sender.
+/// The answer to mistakes that are not for their sender.
 fn mistakes() -> Response {
-    let detail = "the scenario has mistakes, which can quote files of this machine: longwire check says \
-                  which, or ask with the scope steer";
+    let detail = "there are mistakes, which can quote files of this machine: longwire check says which, or \
+                  ask with the scope install";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).into_response()
 }
 

@@ -1,5 +1,8 @@
-//! Restricts programs in the machine's network to the far end's addresses: sockets that would listen on every
-//! address listen only there.
+//! Restricts programs in the machine's network to the far end: sockets that would listen on every address
+//! listen only at its addresses.
+//!
+//! A socket can be bound to one address or to all. One for both versions that would listen on every address
+//! keeps that, and is bound to the link's interface instead, with a filter for the far end's two addresses.
 //!
 //! A seccomp filter (seccomp(2)) makes their calls of `bind` and `listen` wait for a thread of this process
 //! (seccomp_unotify(2)), which binds a duplicate of the socket. That takes no control group, whose files many
@@ -29,6 +32,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::namespace::NamespaceId;
+use crate::socket_option::bind_to_interface;
 use crate::system_call::checked;
 
 /// `AUDIT_ARCH_…` of linux/audit.h: how calls of this program's architecture are marked.
@@ -52,10 +56,19 @@ const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
 /// Where programs may listen instead of everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindGuard {
-    /// By IPv4; sockets for both versions listen only there, too.
+    /// By IPv4; without IPv6 sockets for both versions listen only there, too.
     pub v4: Ipv4Addr,
     /// By IPv6, for sockets that take nothing else. Without one, these can't be bound to every address.
-    pub v6: Option<Ipv6Addr>,
+    pub v6: Option<FarIpv6>,
+}
+
+/// The far end of IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FarIpv6 {
+    /// Its address.
+    pub address: Ipv6Addr,
+    /// The index of the link's interface.
+    pub interface: u32,
 }
 
 /// A command that starts a restricted program, until it has been started.
@@ -129,9 +142,11 @@ fn filter() -> Vec<libc::sock_filter> {
         end(libc::SECCOMP_RET_USER_NOTIF),
         end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
     ];
-    let instruction =
-        |(code, jt, jf, k): (u32, u8, u8, u32)| libc::sock_filter { code: code as u16, jt, jf, k };
     code.map(instruction).to_vec()
+}
+
+fn instruction((code, jt, jf, k): (u32, u8, u8, u32)) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
 /// Installs the filter in the calling thread, for whatever it executes and starts; the result is the
@@ -244,6 +259,9 @@ impl GuardedCommand {
         } else if !caller.read(address, asked.room(length)) {
             return Err(Errno::FAULT);
         }
+        if caller.may_not_have(asked.port()) {
+            return Err(Errno::ACCESS);
+        }
         // Whoever has got the number of one that has ended must not be taken for it.
         // SAFETY: the number outlives the call.
         unsafe {
@@ -254,20 +272,80 @@ impl GuardedCommand {
             }
         }
         if asked.is_everywhere(domain) {
-            let only_v6 = domain == AddressFamily::INET6 && ipv6_v6only(&socket)?;
-            let to = if only_v6 {
-                self.guard.v6.ok_or(Errno::ADDRNOTAVAIL)?
-            } else {
-                self.guard.v4.to_ipv6_mapped()
-            };
-            asked.move_to(domain, to);
+            self.bind_at_far_end(&socket, domain, asked)?;
+        } else {
+            asked.bind(&socket)?;
         }
-        if caller.may_not_have(asked.port()) {
-            return Err(Errno::ACCESS);
-        }
-        asked.bind(&socket)?;
         Ok(if listens { Answer::OfKernel } else { Answer::Done })
     }
+
+    /// Binds a socket that is to listen on every address.
+    fn bind_at_far_end(
+        &self,
+        socket: &OwnedFd,
+        domain: AddressFamily,
+        mut asked: SocketAddress,
+    ) -> Result<(), Errno> {
+        let only_v6 = domain == AddressFamily::INET6 && ipv6_v6only(socket)?;
+        let to = match self.guard.v6 {
+            Some(v6) if only_v6 => v6.address,
+            None if only_v6 => return Err(Errno::ADDRNOTAVAIL),
+            Some(v6) if asked.is_of_both_versions(domain) => {
+                let restricted = bind_to_interface(socket, v6.interface)
+                    .and_then(|()| take_only_packets_to(socket, self.guard.v4, v6.address));
+                if restricted.is_ok() && asked.bind(socket).is_ok() {
+                    return Ok(());
+                }
+                // Another program of the machine has the port, at an address of its own.
+                let _ = bind_to_interface(socket, 0);
+                self.guard.v4.to_ipv6_mapped()
+            }
+            _ => self.guard.v4.to_ipv6_mapped(),
+        };
+        asked.move_to(domain, to);
+        asked.bind(socket)
+    }
+}
+
+/// Has a socket take only packets to one of these addresses, by a filter of its own.
+fn take_only_packets_to(socket: &OwnedFd, v4: Ipv4Addr, v6: Ipv6Addr) -> io::Result<()> {
+    /// `SKF_NET_OFF` of linux/filter.h: offsets from the network header.
+    const NETWORK_HEADER: u32 = -0x10_0000_i32 as u32;
+    let load = |size, offset| (libc::BPF_LD | size | libc::BPF_ABS, 0, 0, NETWORK_HEADER + offset);
+    let equal = |value, yes, no| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+    let end = |bytes| (libc::BPF_RET | libc::BPF_K, 0, 0, bytes);
+    let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| v6.octets()[4 * at + byte]));
+    let code = [
+        load(libc::BPF_B, 0),
+        (libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 0, 0, 4),
+        equal(4, 0, 2),
+        load(libc::BPF_W, 16),
+        equal(u32::from(v4), 8, 9),
+        load(libc::BPF_W, 24),
+        equal(word(0), 0, 7),
+        load(libc::BPF_W, 28),
+        equal(word(1), 0, 5),
+        load(libc::BPF_W, 32),
+        equal(word(2), 0, 3),
+        load(libc::BPF_W, 36),
+        equal(word(3), 0, 1),
+        end(u32::MAX),
+        end(0),
+    ];
+    let code = code.map(instruction);
+    let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
+    let length = size_of_val(&program) as libc::socklen_t;
+    // SAFETY: the program outlives the call, which copies it.
+    let attached = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            length,
+        )
+    };
+    checked(attached).map(drop)
 }
 
 /// A thread that waits in a call.
@@ -354,6 +432,11 @@ impl SocketAddress {
         let own = &self.bytes[place.clone()];
         let mapped = Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().octets();
         fits && self.length >= place.end && (own.iter().all(|byte| *byte == 0) || own == mapped)
+    }
+
+    /// Whether it means every address of IPv4 and of IPv6, for a socket of this domain that takes both.
+    fn is_of_both_versions(&self, domain: AddressFamily) -> bool {
+        domain == AddressFamily::INET6 && self.bytes[ADDRESS_V6].iter().all(|byte| *byte == 0)
     }
 
     fn move_to(&mut self, domain: AddressFamily, address: Ipv6Addr) {
@@ -485,15 +568,22 @@ mod tests {
             "[::1]:0",
             "127.0.0.1:81",
         ];
-        let guard = BindGuard { v4: Ipv4Addr::new(127, 0, 0, 9), v6: Some(Ipv6Addr::LOCALHOST) };
+        // The index of the loopback.
+        let v6 = Some(FarIpv6 { address: Ipv6Addr::LOCALHOST, interface: 1 });
+        let guard = BindGuard { v4: Ipv4Addr::new(127, 0, 0, 9), v6 };
         let [far, own, far_mapped] = ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.9"];
-        let expected = [far, far_mapped, far_mapped, "::1", far, far, own, "::1", own];
+        let expected = [far, "::", far_mapped, "::1", far, far, own, "::1", own];
         assert_eq!(has(Some(guard), &asked, None), expected);
         let all = "0.0.0.0";
         let usual = [all, "::", "::ffff:0.0.0.0", "::", all, all, own, "::1", own];
         assert_eq!(has(None, &asked, None), usual, "without it");
         let only_v4 = BindGuard { v6: None, ..guard };
-        assert_eq!(has(Some(only_v4), &["v6 alone", "unix"], None), ["AddrNotAvailable", "0.0.0.0"]);
+        let asked_of_v4 = ["v6 alone", "unix", "[::]:0"];
+        assert_eq!(has(Some(only_v4), &asked_of_v4, None), ["AddrNotAvailable", "0.0.0.0", far_mapped]);
+        // Where a program of the machine has the port, IPv4 is left.
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = format!("[::]:{}", other.local_addr().unwrap().port());
+        assert_eq!(has(Some(guard), &[&taken], None), [far_mapped]);
         assert_eq!(has(Some(guard), &["elsewhere"], None), [all], "in a network of the program's own");
         // The socket is bound here, with rights that the program may not have.
         let asked = ["0.0.0.0:0", "0.0.0.0:81"];

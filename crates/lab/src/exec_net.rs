@@ -169,6 +169,15 @@ impl ExecNet {
         self.far().spec().addresses.get(1).map(|own| own.address)
     }
 
+    /// The index of the far end's interface in its network.
+    ///
+    /// # Errors
+    /// If it is not there yet.
+    pub fn far_interface(&self) -> Result<u32, LabError> {
+        let doing = LabError::system("finding the far end's interface");
+        self.far().run(|| interface_index(self.far().interface()))?.map_err(doing)
+    }
+
     /// A command at the near end; `LONGWIRE_FAR` in its environment is the far end's address, and
     /// `LONGWIRE_FAR_IPV6` the one by IPv6.
     ///

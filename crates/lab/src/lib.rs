@@ -73,7 +73,7 @@ pub use abilities::{Abilities, Ability, abilities, may_change_user, may_make_hos
 pub use address::Route;
 pub use attachment::{Attachment, Interface};
 pub use attend::{Attendant, exit_code};
-pub use bind_guard::{BindGuard, GuardedCommand};
+pub use bind_guard::{BindGuard, FarIpv6, GuardedCommand};
 pub use diversion::Diversion;
 pub use error::LabError;
 pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FAR_IPV6_ADDRESS, FarEnd, NEAR};

@@ -7,6 +7,7 @@ use crate::graph::{graph, joined};
 use crate::link_now::{compared, find, link_stats};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
+use crate::objects::settings::mark_files;
 use crate::objects::{NoticedChange, ObjectChange};
 use crate::open_ports::PortWatches;
 use crate::overview::{come, planned, rewired_text, scheduled_rewirings, sorted_links};
@@ -412,7 +413,8 @@ impl Instance for RunningInstance {
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError> {
         let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
         let state = self.state();
-        let made = state.objects.set(self.remote(), &[change], None)?;
+        let may_quote = |fault| mark_files(fault, changes, state.plan.folder());
+        let made = state.objects.set(self.remote(), &[change], None).map_err(may_quote)?;
         let each: Vec<_> = changes.iter().map(|(key, text)| format!("{key} {text}")).collect();
         self.log().note(self.elapsed(), "change", format!("{name}: {}", each.join(", ")));
         made.answered(|_| self.show(&state, kind, name))

@@ -303,6 +303,7 @@ fn refusal(error: SetError) -> Refusal {
         SetError::UnknownKey { .. }
         | SetError::Value { .. }
         | SetError::Scenario { .. }
+        | SetError::OfFile(_)
         | SetError::Several(_) => ErrorCode::BadValue,
         SetError::Refused(_) | SetError::Unavailable(_) | SetError::NotSaved(_) => ErrorCode::Unavailable,
     };

@@ -66,22 +66,32 @@ fn draw_too_small(area: Rect, buffer: &mut Buffer) {
 
 fn draw_header(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width);
-    let (title, totals, (said, mood)) = match app.summary() {
+    let (title, faults, totals, (said, mood)) = match app.summary() {
         Some(summary) => {
-            let (totals, verdict) = (totals(app, summary), verdict(summary, room.saturating_sub(30)));
-            (title(app, summary), parts(&totals, "  ", room), verdict)
+            let faults = text::name(&summary.faults.join("; "), room);
+            let totals = parts(&totals(app, summary), "  ", room.saturating_sub(behind(&faults)));
+            (title(app, summary), faults, totals, verdict(summary, room.saturating_sub(30)))
         }
         None => {
             let name = printable(&app.name).to_string();
-            (vec![name], sentence(&waiting(app), room), (String::new(), Mood::Plain))
+            (vec![name], String::new(), sentence(&waiting(app), room), (String::new(), Mood::Plain))
         }
     };
     let left = parts(&title, "  ", room.saturating_sub(width(&said) + 2));
     put(&left, theme.style(Mood::Title), area, 0, buffer);
     let at = Rect { x: area.right() - width(&said) as u16, width: width(&said) as u16, ..area };
     put(&said, theme.style(mood), at, 0, buffer);
-    put(&totals, Style::new(), area, 1, buffer);
+    put(&faults, theme.style(Mood::Bad), area, 1, buffer);
+    if !totals.is_empty() {
+        let at = Rect { x: area.x + behind(&faults) as u16, ..area };
+        put(&totals, Style::new(), at, 1, buffer);
+    }
     draw_tabs(app, theme, Rect { y: area.y + 2, height: 1, ..area }, buffer);
+}
+
+/// The column behind a text.
+fn behind(text: &str) -> usize {
+    if text.is_empty() { 0 } else { width(text) + 2 }
 }
 
 /// Why there are no numbers yet.
@@ -118,16 +128,13 @@ fn totals(app: &App, summary: &Summary) -> Vec<String> {
     let pool = summary.pool;
     let memory =
         format!("memory {} of {}", shown::bytes(pool.used_bytes as f64), shown::bytes(pool.bytes as f64));
-    let faults = summary.faults.iter().map(|fault| printable(fault).to_string());
-    let mut all: Vec<String> = faults.collect();
-    all.extend([
+    vec![
         app.pace.map(|(_, bits)| format!("out {}", shown::rate(bits))).unwrap_or_default(),
         format!("{} held", count(summary.held)),
         format!("{} dropped", count(dropped)),
         memory,
         app.dashboard.as_ref().map(|address| format!("dashboard {address}")).unwrap_or_default(),
-    ]);
-    all
+    ]
 }
 
 /// The verdict on the whole run, and on the last moments; without causes where there is no room for them.

@@ -5,7 +5,7 @@ use crate::asking::{Answer, Ask, Asking, ViewRequest};
 use crate::draw::draw;
 use crate::fields::tests::description;
 use crate::keys::{self, Action};
-use crate::theme::Theme;
+use crate::theme::{Mood, Theme};
 use crate::watched::{WatchError, WatchedInstance};
 use longwire_control::{
     EventPage, Kind, LoggedEvent, Object, ObjectPage, ObjectQuery, PlannedEvent, PoolUse, Sort, Summary, fits,
@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 struct Fake {
     links: usize,
     looks: AtomicU64,
+    faults: Vec<String>,
     asked: Arc<Mutex<Vec<ObjectQuery>>>,
 }
 
@@ -86,7 +87,7 @@ impl WatchedInstance for Fake {
             out_bytes: looks * 617_000,
             held: 4567,
             dropped: [("loss".to_owned(), 12_345)].into(),
-            faults: Vec::new(),
+            faults: self.faults.clone(),
             pool: PoolUse { used_bytes: 1_500_000, bytes: 64_000_000 },
             objects: [
                 ("links".to_owned(), self.links),
@@ -174,8 +175,13 @@ struct Shown {
 
 impl Shown {
     fn new(size: (u16, u16), links: usize) -> Self {
+        Self::with_faults(size, links, &[])
+    }
+
+    fn with_faults(size: (u16, u16), links: usize, faults: &[&str]) -> Self {
         let asked = Arc::<Mutex<_>>::default();
-        let fake = Fake { links, looks: AtomicU64::new(0), asked: Arc::clone(&asked) };
+        let faults = faults.iter().map(|fault| (*fault).to_owned()).collect();
+        let fake = Fake { links, looks: AtomicU64::new(0), faults, asked: Arc::clone(&asked) };
         let app =
             App::new(InstanceOwner::ThisProcess, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
@@ -286,6 +292,22 @@ fn a_large_screen_is_used_to_its_edges() {
     assert!(lines[3].contains("drops") && lines[3].contains("─ dsl0.forward "), "{}", lines[3]);
     assert!(lines[40].starts_with("─ next: at 1:30"), "{}", lines[40]);
     assert!(lines[49].contains("? help") && lines[49].contains("r reverse"), "{}", lines[49]);
+}
+
+#[test]
+fn faults_come_before_the_totals_however_long_they_are() {
+    let disk = "the log /var/lib/measurements/of/2026/packets.lwlog is incomplete: No space left on device";
+    let short = "eth0: interface down";
+    for (size, faults, wanted) in [
+        ((80, 24), &[short][..], format!("{short}  out 9.87 Mbit/s  4 567 held  12 345 dropped")),
+        ((60, 15), &[disk], "the log /var/lib/measurements…plete: No space left on device".into()),
+        ((200, 50), &[disk, short], format!("{disk}; {short}  out 9.87 Mbit/s  4 567 held  12 345 dropped")),
+    ] {
+        let shown = Shown::with_faults(size, 2, faults);
+        assert!(shown.lines()[1].starts_with(&wanted), "{size:?}: {}", shown.lines()[1]);
+        let bad = Theme::new(true).style(Mood::Bad);
+        assert_eq!(shown.terminal.backend().buffer()[(0, 1)].fg, bad.fg.unwrap(), "{size:?}");
+    }
 }
 
 #[test]

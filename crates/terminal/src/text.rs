@@ -18,8 +18,8 @@ pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A name of foreign origin, in at most `room` columns: a long one is cut in its middle, because names often
-/// differ at the end; the direction of a duplex link is kept.
+/// A name or text of foreign origin, in at most `room` columns: a long one is cut in its middle, because
+/// names often differ at the end; the direction of a duplex link is kept.
 pub(crate) fn name(name: &str, room: usize) -> String {
     let name = printable(name).to_string();
     if width(&name) <= room {

@@ -2,7 +2,8 @@
 
 use crate::support::{Folder, longwire, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 #[test]
 fn a_command_reaches_outside_through_the_link() {
@@ -99,6 +100,32 @@ fn files_of_a_run_are_the_caller_s() {
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
 }
 
+/// execvp(3) says "permission denied" where a folder of PATH is closed to the user, whether the command is
+/// elsewhere or nowhere.
+#[test]
+fn a_command_that_another_user_can_not_find_or_execute_ends_as_in_a_shell() {
+    let Some(machine) = Machine::new("unfound") else { return };
+    let (closed, open) = (Folder::new("closed"), Folder::new("open"));
+    for (folder, mode) in [(&closed, 0o700), (&open, 0o755)] {
+        std::fs::set_permissions(folder.path("."), Permissions::from_mode(mode)).unwrap();
+    }
+    closed.write("hidden", "");
+    open.write("no-program", "");
+    let path = format!("PATH={}:{}:$PATH", closed.text(""), open.text(""));
+    for (command, code) in [
+        ("longwire-no-such-program", 127),
+        ("hidden", 127),
+        ("no-program", 126),
+        ("/nowhere/no-program", 127),
+        (&closed.text("hidden"), 126),
+        ("id", 0),
+    ] {
+        let ran = machine.sh(&format!("{path} {LONGWIRE} exec -q --user nobody -- {command}"));
+        assert_eq!(ran.status.code(), Some(code), "{command}: {}", stderr(&ran));
+        assert_eq!(stderr(&ran).contains("there is no such command"), code == 127, "{command}");
+    }
+}
+
 /// Neither a link of the user's to a file of root's nor a folder of root's can be written through it.
 #[test]
 fn files_of_a_run_are_the_user_s() {
@@ -147,6 +174,29 @@ fn files_of_a_run_are_the_user_s() {
     let ran = machine.exec(&["--user", "nobody", "--messages", &link, "--", "echo", "ran"]);
     assert_eq!((ran.status.code(), stdout(&ran).as_str()), (Some(2), ""), "{}", stderr(&ran));
     assert_eq!(std::fs::read_to_string(root.path("kept.json")).unwrap(), "kept");
+}
+
+/// /dev/full is a full disk. The command ends when it has read the warnings.
+#[test]
+fn files_that_can_not_be_written_any_more_are_said_while_the_command_runs() {
+    let Some(machine) = Machine::new("full") else { return };
+    let folder = Folder::new("full");
+    let of_file = |(option, name)| {
+        std::os::unix::fs::symlink("/dev/full", folder.path(name)).unwrap();
+        format!("{option}={}", folder.text(name))
+    };
+    let [log, series, record] =
+        [("--log", "packets.lwlog"), ("--series", "rates.csv"), ("--record", "all.pcapng")].map(of_file);
+    let messages = folder.text("messages");
+    let script = format!(
+        "until [ $(grep -c 'is incomplete: No space left' {messages}) = 3 ]; do
+            ping -q -c 1 $LONGWIRE_FAR
+        done"
+    );
+    let options = [&log, &series, "--every=1ms", &record, "--messages", &messages, "--"];
+    let ran = machine.exec(&[&options[..], &["timeout", "60", "sh", "-c", &script]].concat());
+    let said = std::fs::read_to_string(&messages).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}{}", stderr(&ran));
 }
 
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
@@ -295,8 +345,11 @@ fn the_report_is_json_in_a_file_or_on_standard_error() {
     assert_eq!((pass, failures.as_str()), (Some(true), "null"));
     let fault = "longwire-no-such-program: there is no such command";
     let (pass, failures, said) = exec(&["longwire-no-such-program"]);
-    assert_eq!((pass, failures), (Some(false), format!("[\"{fault}\"]")));
+    assert_eq!((pass, &failures), (Some(false), &format!("[\"{fault}\"]")));
     assert!(said.contains(fault), "{said}");
+    let to_error = stderr(&machine.exec(&["-q", "--json", "--", "longwire-no-such-program"]));
+    let report: serde_json::Value = serde_json::from_str(&to_error).unwrap();
+    assert_eq!(report["failures"].to_string(), failures, "it is there once");
     let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
     assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
     let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

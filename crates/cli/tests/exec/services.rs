@@ -19,7 +19,8 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let serve = format!("(setsid {LONGWIRE} traffic receive --port 7001 &)");
     let send = |to: &str| format!("{LONGWIRE} traffic send tcp {to} --port 7001 --bytes 1kB >&2");
     // 10.77.0.1 is the machine's address on its other network.
-    let script = format!("{} && echo far; {} && echo machine", send("$LONGWIRE_FAR"), send("10.77.0.1"));
+    let script =
+        format!("{} && echo far; timeout 5 {} && echo machine", send("$LONGWIRE_FAR"), send("10.77.0.1"));
     let output = machine.exec(&["-q", "--serve", &serve, "--", "sh", "-c", &script]);
     assert_eq!(stdout(&output), "far\n", "{}", stderr(&output));
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
@@ -35,6 +36,30 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let options = ["-q", "--serve-user", "nobody", "--serve", &serve, "--", "cat", &file];
     let output = machine.exec(&options);
     assert_eq!(stdout(&output), "65534\nCapEff:\t0000000000000000\n", "{}", stderr(&output));
+    assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+}
+
+/// A socket can't be bound to two addresses.
+#[test]
+fn a_service_of_both_versions_is_reached_by_both_through_the_link_only() {
+    let Some(machine) = Machine::new("versions") else { return };
+    let serve = format!("exec {LONGWIRE} traffic receive --port 7011 --bind ::");
+    let send = |kind: &str, to: &str| format!("{LONGWIRE} traffic send {kind} {to} --port 7011 >&2");
+    let far = ["$LONGWIRE_FAR", "$LONGWIRE_FAR_IPV6"];
+    let each = far.map(|to| {
+        let [tcp, udp] = [send("tcp --bytes 1kB", to), send("udp --count 3", to)];
+        format!("{tcp} && {udp} && echo {}", &to[1..])
+    });
+    // 10.77.0.1 is the machine's address on its other network.
+    let others = ["a", "b"].map(|host| {
+        let enter = format!("nsenter --net=/run/netns/lw-{}-{host}", machine.name);
+        let tried = send("tcp --bytes 1kB", "10.77.0.1");
+        format!("{enter} ip -o address | grep -o 10.77.0.[12]/; {enter} timeout 5 {tried} && echo {host}")
+    });
+    let script = [each, others].concat().join("; ");
+    let output = machine.exec(&["-q", "--serve", &serve, "--", "bash", "-c", &script]);
+    let expected = "LONGWIRE_FAR\nLONGWIRE_FAR_IPV6\n10.77.0.1/\n10.77.0.2/\n";
+    assert_eq!(stdout(&output), expected, "{}", stderr(&output));
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
 }
 

@@ -5,6 +5,7 @@ use longwire_block::{Param, ParamKind};
 use longwire_control::{Bounds, Quantity, SetError, Settable};
 use longwire_engine::RemoteError;
 use longwire_units::Nanos;
+use std::path::Path;
 
 /// The settings that turn the others into a ramp, and set the interval of its steps.
 const RAMP: &str = "ramp";
@@ -74,6 +75,18 @@ pub(super) fn of_ramps() -> [Settable; 2] {
         setting(RAMP, "moves the other values to their targets step by step, over this time"),
         setting(STEP, "the interval of steps; default: 100 ms, or a fiftieth of the ramp if that is less"),
     ]
+}
+
+/// The fault of a change, marked if one of its values names a file, which is in `folder` unless the name is
+/// absolute.
+pub(crate) fn mark_files(fault: SetError, pairs: &[SettingPair], folder: &Path) -> SetError {
+    let is_file = |text: &str| [text, text.trim()].iter().any(|name| folder.join(name).is_file());
+    match fault {
+        SetError::Value { .. } | SetError::Several(_) if pairs.iter().any(|(_, text)| is_file(text)) => {
+            SetError::OfFile(Box::new(fault))
+        }
+        fault => fault,
+    }
 }
 
 #[cfg(test)]

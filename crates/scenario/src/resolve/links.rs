@@ -38,7 +38,6 @@ pub(super) struct Links {
 /// One direction of an entry.
 struct LinkDirection<'e> {
     suffix: &'static str,
-    ends: (End, End),
     overrides: Option<&'e file::Direction>,
     back: bool,
 }
@@ -104,35 +103,28 @@ impl Resolver<'_, '_> {
         links: &mut Links,
         (profiles, cache, same): (&mut Profiles, &mut ProfileCache, &mut SameForAll),
     ) -> Option<()> {
-        let directions = self.directions(entry, written);
+        // All are read, so that all errors are reported.
+        let ends = self.ends(entry, written);
         let matches = self.matches(entry, &written.matches);
-        let settings = match same.settings {
-            Some(settings) => settings,
-            None => self.row(entry, written)?,
-        };
-        same.settings = is_same_for_all(&written.row).then_some(settings);
-        let LinkSettings { only, histogram } = settings;
-        let (directions, matches) = (directions?, matches?);
-        if let (Some(only), Some(first)) = (only, matches.first()) {
-            let what = format!("it is for {only} only, and match chooses packets for it");
-            return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
-        }
+        let settings = same.settings.or_else(|| self.row(entry, written));
+        same.settings = settings.filter(|_| is_same_for_all(&written.row));
+        let histogram = settings.is_some_and(|settings| settings.histogram);
+        let directions = directions(written);
         let mut read = Vec::with_capacity(directions.len());
         for direction in &directions {
             let known = same.profiles[usize::from(direction.back)];
             let shared = (&mut *profiles, &mut *cache, &mut *same);
-            read.push(known.or_else(|| self.profile_of(entry, written, direction, histogram, shared)));
+            let profile = known.or_else(|| self.profile_of(entry, written, direction, histogram, shared));
+            let medium = self.medium_of(entry, written, direction);
+            read.push(profile.zip(medium));
         }
-        let read = read.into_iter().collect::<Option<Vec<_>>>()?;
-        for (direction, profile) in directions.into_iter().zip(read) {
-            let medium = match direction
-                .overrides
-                .and_then(|direction| direction.medium.as_ref())
-                .or(written.medium.as_ref())
-            {
-                Some(medium) => Some((self.term(entry, "medium", medium)?, medium.span.clone())),
-                None => None,
-            };
+        let read = read.into_iter().collect::<Option<Vec<_>>>();
+        let (ends, matches, LinkSettings { only, .. }, read) = (ends?, matches?, settings?, read?);
+        if let (Some(only), Some(first)) = (only, matches.first()) {
+            let what = format!("it is for {only} only, and match chooses packets for it");
+            return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
+        }
+        for (direction, (profile, medium)) in directions.into_iter().zip(read) {
             let name = self.link_name(entry, written, &direction, links)?;
             let place = links.links.len() as u32;
             for (source, destination, span) in &matches {
@@ -140,9 +132,10 @@ impl Resolver<'_, '_> {
                     if direction.back { (destination, source) } else { (source, destination) };
                 links.matches.push((place, (*source, *destination, span.clone())));
             }
-            links.links.push(Link { name, profile, from: direction.ends.0, to: direction.ends.1 });
+            let (from, to) = if direction.back { (ends.1, ends.0) } else { ends };
+            links.links.push(Link { name, profile, from, to });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
-            links.media.push(medium.map(|(Name(medium), span)| (medium, span)));
+            links.media.push(medium);
             links.matched.push(!matches.is_empty() || only.is_some());
             links.spare.push(only.is_some());
         }
@@ -166,9 +159,11 @@ impl Resolver<'_, '_> {
             None => Vec::new(),
         };
         let texts = merged(&named, texts);
-        let settings: DirectionSettings =
-            self.subtable(entry, direction.suffix.trim_start_matches('.'), own)?;
-        let profile = self.profile(entry, &texts, settings.histogram.unwrap_or(histogram), profiles)?;
+        let settings: Option<DirectionSettings> =
+            self.subtable(entry, direction.suffix.trim_start_matches('.'), own);
+        let own_histogram = settings.as_ref().and_then(|settings| settings.histogram);
+        let profile = self.profile(entry, &texts, own_histogram.unwrap_or(histogram), profiles);
+        let (_, profile) = settings.zip(profile)?;
         let of_blocks = texts.iter().flat_map(|block| &block.params).map(|(_, text, _)| text);
         let is_same = same.settings.is_some()
             && own.is_none_or(|own| is_same_for_all(&own.row))
@@ -177,17 +172,30 @@ impl Resolver<'_, '_> {
         Some(profile)
     }
 
-    /// The directions of an entry.
-    fn directions<'w>(
+    /// The medium of one direction of an entry, and its place in the file. None after an error.
+    fn medium_of(
         &mut self,
         entry: &Entry<'_>,
-        written: &'w file::Link,
-    ) -> Option<Vec<LinkDirection<'w>>> {
-        let simplex = |ends| vec![LinkDirection { suffix: "", ends, overrides: None, back: false }];
-        let (ends, duplex) = match (&written.from, &written.to, &written.between) {
+        written: &file::Link,
+        direction: &LinkDirection<'_>,
+    ) -> Option<Option<(Box<str>, Range<usize>)>> {
+        let own = direction.overrides.and_then(|direction| direction.medium.as_ref());
+        let Some(medium) = own.or(written.medium.as_ref()) else { return Some(None) };
+        let Name(name) = self.term(entry, "medium", medium)?;
+        Some(Some((name, medium.span.clone())))
+    }
+
+    /// Where an entry's first direction begins and ends. None after an error.
+    fn ends(&mut self, entry: &Entry<'_>, written: &file::Link) -> Option<(End, End)> {
+        let ends = match (&written.from, &written.to, &written.between) {
             (Some(from), Some(to), None) => {
                 let (from, to) = (self.end(entry, "from", from), self.end(entry, "to", to));
-                ((from?, to?), false)
+                if written.forward.is_some() || written.backward.is_some() {
+                    let what = "forward and backward belong to a duplex link";
+                    let fix = "write between = [\"a\", \"b\"] instead of from and to";
+                    return self.refuse(&written.span, entry, "", what, fix);
+                }
+                (from?, to?)
             }
             (None, None, Some(between)) => {
                 let [one, two] = &between.0[..] else {
@@ -197,7 +205,7 @@ impl Resolver<'_, '_> {
                     return self.refuse(span, entry, "between", what, fix);
                 };
                 let (one, two) = (self.end(entry, "between", one), self.end(entry, "between", two));
-                ((one?, two?), true)
+                (one?, two?)
             }
             _ => {
                 let what = "a link has either from and to (simplex), or between (duplex)";
@@ -209,24 +217,7 @@ impl Resolver<'_, '_> {
             let (what, fix) = ("it begins and ends at the same place", "name two different ends");
             return self.refuse(&written.span, entry, "", what, fix);
         }
-        if !duplex {
-            if written.forward.is_some() || written.backward.is_some() {
-                let what = "forward and backward belong to a duplex link";
-                let fix = "write between = [\"a\", \"b\"] instead of from and to";
-                return self.refuse(&written.span, entry, "", what, fix);
-            }
-            return Some(simplex(ends));
-        }
-        let back = (ends.1, ends.0);
-        Some(vec![
-            LinkDirection { suffix: ".forward", ends, overrides: written.forward.as_ref(), back: false },
-            LinkDirection {
-                suffix: ".backward",
-                ends: back,
-                overrides: written.backward.as_ref(),
-                back: true,
-            },
-        ])
+        Some(ends)
     }
 
     /// The name of the next link, which is then among the names. None after an error.
@@ -287,6 +278,17 @@ impl Resolver<'_, '_> {
         }
         Some(pairs)
     }
+}
+
+/// The directions of an entry.
+fn directions(written: &file::Link) -> Vec<LinkDirection<'_>> {
+    if written.between.is_none() && written.forward.is_none() && written.backward.is_none() {
+        return vec![LinkDirection { suffix: "", overrides: None, back: false }];
+    }
+    vec![
+        LinkDirection { suffix: ".forward", overrides: written.forward.as_ref(), back: false },
+        LinkDirection { suffix: ".backward", overrides: written.backward.as_ref(), back: true },
+    ]
 }
 
 /// Whether settings have no templates.

@@ -104,6 +104,17 @@ fn several_mistakes_are_reported_at_once() {
     let error = mistakes(&format!("{HOSTS}{link}{source}{medium}"));
     let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
     assert_eq!(places, [5, 9, 13], "{error}");
+    // Of one link: its ends, addresses, settings, blocks of each direction, and medium.
+    let ends = "[[link]]\nfrom = \"aa\"\nto = \"bb\"\ndelay = \"soon\"\n";
+    let whole = "[[link]]\nbetween = [\"aa\", \"b\"]\nhistogram = \"maybe\"\nmedium = \"a b\"\n\
+        match = [{ source = \"x\", destination = \"10.0.0.1\" }]\nforward = { rate = \"fast\" }\n\
+        backward = { delay = \"soon\" }\n";
+    let neither = "[[link]]\nfrom = \"a\"\ndelay = \"soon\"\nforward = { rate = \"fast\" }\n";
+    for (text, wanted) in [(ends, &[4, 5, 6][..]), (whole, &[4, 5, 6, 7, 8, 9]), (neither, &[3, 5, 6])] {
+        let error = mistakes(&format!("{HOSTS}{text}"));
+        let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
+        assert_eq!(places, wanted, "{error}");
+    }
     let many = "[[bridge]]\nname = \"/\"\n".repeat(100);
     assert!(mistakes(&many).more);
 }

@@ -1,6 +1,7 @@
 //! `longwire exec`
 
 pub(super) mod link;
+pub(super) mod not_started;
 mod outputs;
 mod own_settings;
 mod serve;
@@ -21,19 +22,19 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
-use outputs::Outputs;
+use not_started::{CommandEnd, not_started};
+use outputs::{Outputs, is_standard_error};
 use serve::Services;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 pub use usage_error::write_usage_error;
 
-/// Exit status of shells when a command can't be executed, and when it is not found.
-const CANNOT_RUN: u8 = 126;
-const NOT_FOUND: u8 = 127;
 /// The largest MTU of Ethernet with jumbo frames.
 const LARGEST_FRAME: u32 = 9216;
+/// The exit status if the link could not be made.
+const NO_LINK: u8 = 2;
 /// The exit status of a successful command if the emulation had to be faithful and was not.
 const NOT_FAITHFUL: u8 = 3;
 
@@ -158,14 +159,6 @@ struct Users {
     services: Option<User>,
 }
 
-/// How a command ended.
-pub(super) struct CommandEnd {
-    /// Its exit code.
-    pub(super) code: u8,
-    /// Why it could not be started.
-    pub(super) fault: Option<String>,
-}
-
 /// What is reached on the loopback from the other side of the link.
 struct Loopback {
     published: PublishedPorts,
@@ -181,10 +174,10 @@ impl Args {
         let users = self.users();
         self.outputs.user = users.as_ref().ok().and_then(|users| users.command.clone());
         let done = users.and_then(|users| self.run_behind_link(&users));
-        if let (Err(error), Some(file)) = (&done, &self.json) {
-            self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
-        }
-        done
+        let (Err(error), Some(file)) = (&done, &self.json) else { return done };
+        self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
+        // There it is printed once, as an object.
+        if is_standard_error(file) { Ok(Outcome::Status(NO_LINK)) } else { done }
     }
 
     fn run_behind_link(&self, users: &Users) -> anyhow::Result<Outcome> {
@@ -365,12 +358,12 @@ impl Args {
         let end = match ended {
             Ok(status) => CommandEnd { code: exit_code(status), fault: None },
             Err(error) => {
-                let mut end = not_started(&program, &error);
+                let mut end = not_started(&program, user, &error);
                 end.fault = end.fault.map(|fault| fault + &self.meant(&program.to_string_lossy()));
                 end
             }
         };
-        end.fault.iter().for_each(|fault| self.tell(fault));
+        end.fault.iter().for_each(|fault| self.tell_failure(fault));
         Ok(end)
     }
 
@@ -415,7 +408,7 @@ impl Args {
             self.say(&verdict.replace("\n  because ", "; because "));
         }
         for error in &ran.counted.errors {
-            self.tell(error);
+            self.tell_failure(error);
         }
         self.json.as_ref().map_or(Ok(()), |file| self.outputs.report(file, &report()))?;
         Ok(code)
@@ -438,6 +431,14 @@ impl Args {
         }
     }
 
+    /// Prints a failure, unless the report says the same on standard error.
+    fn tell_failure(&self, what: &str) {
+        let reported = self.json.as_deref().is_some_and(is_standard_error);
+        if self.messages.is_some() || !reported {
+            self.tell(what);
+        }
+    }
+
     /// Prints a message even if only errors are wanted.
     fn tell(&self, what: &str) {
         match &self.messages {
@@ -452,16 +453,6 @@ impl Args {
 /// fragmented behind the link. Interfaces such as the loopback have MTUs that no network has.
 fn usual_mtu(way_out: Option<u32>) -> u32 {
     way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
-}
-
-/// The end of a command that could not be started, as in shells.
-pub(super) fn not_started(program: &OsStr, error: &io::Error) -> CommandEnd {
-    let program = program.to_string_lossy();
-    let (code, why) = match error.kind() {
-        io::ErrorKind::NotFound => (NOT_FOUND, "there is no such command".to_owned()),
-        _ => (CANNOT_RUN, error.to_string()),
-    };
-    CommandEnd { code, fault: Some(format!("{program}: {why}")) }
 }
 
 #[cfg(test)]

@@ -20,6 +20,11 @@ pub struct Outputs {
     pub user: Option<User>,
 }
 
+/// Whether a file is this process's standard error.
+pub fn is_standard_error(file: &Path) -> bool {
+    [Path::new("-"), Path::new("/dev/stderr")].contains(&file)
+}
+
 impl Outputs {
     /// Makes the missing files, if this process is root for a caller. Existing ones keep their owner.
     pub fn make_for_caller(&self, files: &[&Option<PathBuf>]) -> anyhow::Result<()> {

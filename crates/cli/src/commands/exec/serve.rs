@@ -1,7 +1,7 @@
 //! Services at the far end: started before the command, ended after it.
 
 use anyhow::{anyhow, bail};
-use longwire_lab::{BindGuard, ExecNet, GuardedCommand, Host, Service, User};
+use longwire_lab::{BindGuard, ExecNet, FarIpv6, GuardedCommand, Host, Service, User};
 use std::io;
 use std::net::IpAddr;
 use std::process::Stdio;
@@ -30,7 +30,7 @@ impl Services {
         net: &ExecNet,
         say: &dyn Fn(&str),
     ) -> anyhow::Result<Self> {
-        let guard = bind_guard(net);
+        let guard = bind_guard(net)?;
         let mut services = Self::default();
         for command in commands {
             let before = net.far().listening_sockets()?;
@@ -57,14 +57,14 @@ impl Services {
     }
 }
 
-/// Restricts services in the machine's own network to the far end's addresses.
-fn bind_guard(net: &ExecNet) -> Option<BindGuard> {
-    let (IpAddr::V4(v4), true) = (net.far_address(), net.far_is_machine()) else { return None };
-    let v6 = net.far_ipv6_address().and_then(|address| match address {
-        IpAddr::V6(address) => Some(address),
-        IpAddr::V4(_) => None,
-    });
-    Some(BindGuard { v4, v6 })
+/// Restricts services in the machine's own network to the far end.
+fn bind_guard(net: &ExecNet) -> anyhow::Result<Option<BindGuard>> {
+    let (IpAddr::V4(v4), true) = (net.far_address(), net.far_is_machine()) else { return Ok(None) };
+    let v6 = match net.far_ipv6_address() {
+        Some(IpAddr::V6(address)) => Some(FarIpv6 { address, interface: net.far_interface()? }),
+        _ => None,
+    };
+    Ok(Some(BindGuard { v4, v6 }))
 }
 
 /// The error for a service that can't be restricted.

@@ -1,22 +1,24 @@
 //! Errors of a command line of `exec` that could not be parsed, as JSON where its `--json` says.
 
 use super::Args;
-use super::outputs::Outputs;
+use super::outputs::{Outputs, is_standard_error};
 use longwire_lab::User;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Writes an error of a command line that could not be parsed to where its `--json` says, if it is one of
-/// this command and has one.
-pub fn write_usage_error(words: &[OsString], error: &Value) {
-    let (Some(file), user) = json_file(words.get(1..).unwrap_or_default()) else { return };
-    // If it can't be written, the exit status still reports the error.
-    let _ = (|| {
+/// this command and has one. Returns whether that was standard error.
+pub fn write_usage_error(words: &[OsString], error: &Value) -> bool {
+    let (Some(file), user) = json_file(words.get(1..).unwrap_or_default()) else { return false };
+    let write = || {
         let outputs = Outputs { user: user.as_deref().map(User::find).transpose()? };
         outputs.make_for_caller(&[&Some(file.clone())])?;
         outputs.report(&file, &format!("{error:#}"))
-    })();
+    };
+    // If a file can't be written, the error is still reported as text.
+    let written: anyhow::Result<()> = write();
+    written.is_ok() && is_standard_error(&file)
 }
 
 /// The file of `--json`, and the user of `--user`, among the arguments before the command that is run. The

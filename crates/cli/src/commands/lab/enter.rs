@@ -1,6 +1,6 @@
 //! `longwire lab exec`
 
-use crate::commands::exec::not_started;
+use crate::commands::exec::not_started::not_started;
 use crate::{Outcome, outcome};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -41,7 +41,7 @@ impl Args {
         }
         // The command takes the place of this process, so that whoever started it can signal it.
         let error = host.command(&program)?.args(arguments).exec();
-        let end = not_started(&program, &error);
+        let end = not_started(&program, None, &error);
         end.fault.iter().for_each(|fault| outcome::note(&format!("longwire: {fault}")));
         Ok(Outcome::Status(end.code))
     }

@@ -1,0 +1,43 @@
+//! How commands end that could not be started.
+
+use longwire_lab::User;
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+
+/// Exit status of shells when a command can't be executed, and when it is not found.
+const CANNOT_RUN: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// How a command ended.
+pub struct CommandEnd {
+    /// Its exit code.
+    pub code: u8,
+    /// Why it could not be started.
+    pub fault: Option<String>,
+}
+
+/// The end of a command that could not be started, as in shells. `user` ran it, if that is another one.
+pub fn not_started(program: &OsStr, user: Option<&User>, error: &io::Error) -> CommandEnd {
+    let is_missing = match error.kind() {
+        ErrorKind::NotFound => true,
+        // What execvp(3) answers, too, if it may not search one of the folders in PATH.
+        ErrorKind::PermissionDenied => !is_there(program, user),
+        _ => false,
+    };
+    let (code, why) = match is_missing {
+        true => (NOT_FOUND, "there is no such command".to_owned()),
+        false => (CANNOT_RUN, error.to_string()),
+    };
+    CommandEnd { code, fault: Some(format!("{}: {why}", program.to_string_lossy())) }
+}
+
+/// Whether a program that is called by its name is in a folder of PATH, as far as the user may look.
+fn is_there(program: &OsStr, user: Option<&User>) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return true;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let look = || Ok(std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    // Who may not look with the user's rights leaves it at the system's answer.
+    user.map_or_else(look, |user| user.with_rights_to_files(look)).unwrap_or(true)
+}
