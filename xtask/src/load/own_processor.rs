@@ -42,9 +42,9 @@ impl OwnProcessor {
     }
 }
 
-/// Keeps the other processors busy until it is dropped, at the lowest priority, so that they are as busy without
-/// clients as with them. Processors that share a core, or an allowance of their host, slow each other down
-/// whatever they do, which is not to be counted as the clients' doing.
+/// Keeps the other processors busy until it is dropped, at the lowest priority, so that they are as busy
+/// without clients as with them. Processors that share a core, or an allowance of their host, slow each other
+/// down whatever they do, which is not to be counted as the clients' doing.
 pub(super) struct OthersBusy {
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
