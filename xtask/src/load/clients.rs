@@ -1,7 +1,7 @@
 //! Two hundred clients that look each second, as dashboards do, a thousand changes a second, and clients that
 //! read nothing: in periods that alternate with periods without any, in one run.
 
-use super::own_processor::{OthersBusy, OwnProcessor};
+use super::own_processor::OwnProcessor;
 use super::{Load, conservation_row, free_port, median};
 use crate::api::{Connection, request};
 use crate::watched_run::WatchedRun;
@@ -63,15 +63,9 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     let port = free_port()?;
     let mut run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[&format!("--web={port}")])?;
     let kept_off = own.as_ref().map(OwnProcessor::keep_off).transpose()?;
-    let (processors, _others_busy) = match kept_off {
-        Some(_) => {
-            let alone = format!(
-                "the worker has a processor for itself ({}), the others are always busy",
-                engine.trim()
-            );
-            (alone, Some(OthersBusy::begin()?))
-        }
-        None => ("worker and clients share the only processor".into(), None),
+    let processors = match kept_off {
+        Some(_) => format!("the worker has a processor for itself ({})", engine.trim()),
+        None => "worker and clients share the only processor".into(),
     };
     let at = Target { socket: run.socket().to_owned(), port };
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());

@@ -1,14 +1,7 @@
 //! A processor for the worker alone: clients are on other machines in reality.
 
 use anyhow::{Context, Result};
-use rustix::process::setpriority_process;
-use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-
-/// The lowest priority (setpriority(2)).
-const LOWEST: i32 = 19;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processor of a run's worker.
 pub(super) struct OwnProcessor {
@@ -39,43 +32,6 @@ impl OwnProcessor {
         others.unset(self.number);
         sched_setaffinity(None, &others).context("leaving a processor to the worker")?;
         Ok(KeptOff(self.allowed))
-    }
-}
-
-/// Keeps the other processors busy until it is dropped, at the lowest priority, so that they are as busy
-/// without clients as with them. Processors that share a core, or an allowance of their host, slow each other
-/// down whatever they do, which is not to be counted as the clients' doing.
-pub(super) struct OthersBusy {
-    end: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl OthersBusy {
-    /// A thread for each processor that this thread may use.
-    pub(super) fn begin() -> Result<Self> {
-        let count = sched_getaffinity(None).context("asking for the processors")?.count();
-        let end = Arc::new(AtomicBool::new(false));
-        let threads = (0..count).map(|_| {
-            let end = Arc::clone(&end);
-            std::thread::spawn(move || {
-                // Without it there would be less for the clients, which the row of their looks shows.
-                let _ = setpriority_process(Some(gettid()), LOWEST);
-                while !end.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            })
-        });
-        Ok(Self { threads: threads.collect(), end })
-    }
-}
-
-impl Drop for OthersBusy {
-    fn drop(&mut self) {
-        self.end.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // It can't panic.
-            let _ = thread.join();
-        }
     }
 }
 
