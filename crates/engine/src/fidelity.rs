@@ -3,7 +3,7 @@
 use crate::own_losses::OwnLosses;
 use crate::pause::{Pause, PauseCause};
 use longwire_block::Underlay;
-use longwire_units::{Histogram, Nanos, counted};
+use longwire_units::{LogHistogram, Nanos, buckets, counted};
 use std::sync::Arc;
 
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.
@@ -24,15 +24,18 @@ impl Default for Tolerance {
     }
 }
 
+/// A worker's histogram, with buckets of a thirty-second of their value: a change of a tenth is seen.
+type FineHistogram = LogHistogram<{ buckets(5) }>;
+
 /// Lateness records of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
     /// Packets whose departure time was outside every pause.
-    own: Histogram,
+    own: FineHistogram,
     /// Packets whose departure time was in a pause.
-    excused: Histogram,
+    excused: FineHistogram,
     /// Possible waiting time of polled frames before the poll.
-    waited: Histogram,
+    waited: FineHistogram,
     pauses: u64,
     /// Pauses in which other programs held the processor.
     preemptions: u64,
@@ -155,7 +158,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    pub(crate) fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of<const BUCKETS: usize>(histogram: &LogHistogram<BUCKETS>) -> Self {
         Self {
             p50: histogram.quantile(0.5),
             p99: histogram.quantile(0.99),

@@ -166,7 +166,7 @@ mod tests {
         let worst = verdicts.worst.as_ref().unwrap();
         assert_eq!((worst.from, worst.to), (Nanos::from_secs(5), Nanos::from_secs(15)));
         assert_eq!((worst.fidelity.lateness.late, worst.fidelity.faithful), (50, false));
-        assert_eq!(verdicts.last.fidelity.lateness.all.max, Nanos(1023));
+        assert_eq!(verdicts.last.fidelity.lateness.all.max, Nanos(1007));
     }
 
     #[test]
