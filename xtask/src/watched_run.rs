@@ -141,14 +141,14 @@ pub(crate) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
     Ok(())
 }
 
-/// The binary that is named, or a release build.
+/// The binary that is named, or one built in this profile.
 ///
 /// # Errors
 /// The build failed.
-pub(crate) fn built(root: &Path, binary: Option<PathBuf>) -> Result<PathBuf> {
+pub(crate) fn built(root: &Path, profile: &str, binary: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(binary) = binary {
         return Ok(binary);
     }
-    ensure!(run_cargo(root, &["build", "--release", "-p", "longwire"])?, "the build failed");
-    Ok(root.join("target/release/longwire"))
+    ensure!(run_cargo(root, &["build", "--profile", profile, "-p", "longwire"])?, "the build failed");
+    Ok(root.join("target").join(profile).join("longwire"))
 }

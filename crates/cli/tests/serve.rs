@@ -503,13 +503,21 @@ fn others_reach_a_service_by_tokens_only() {
         ask("PATCH", "/v1/links/up", token, &body)
     };
     let shape = [("jitter", "1 ms"), ("distribution", "secret")];
-    let trace = [("delay.kind", "trace"), ("delay.file", &*secret)];
-    let answers = |token: &str| [compared(token, of_file), set(token, &shape), set(token, &trace)];
+    let trace = |file: &str| set(&steer, &[("delay.kind", "trace"), ("delay.file", file)]);
+    let answers = |token: &str| [compared(token, of_file), set(token, &shape)];
     for shown in answers(&install) {
         assert!(shown.contains(" 422 ") && shown.contains("password"), "{shown}");
     }
     for hidden in [&answers(&steer)[..], &[compared(&read, of_file)]].concat() {
         assert!(hidden.contains(" 422 ") && !hidden.contains("password"), "{hidden}");
+    }
+    assert!(trace("secret").contains(" 422 ") && !trace("secret").contains("password"));
+    // Nor can anyone who may not install use files elsewhere, or see whether they exist.
+    folder.write("fine", "0 s 5 ms\n");
+    assert!(trace("fine").contains(" 200 "), "{}", trace("fine"));
+    for elsewhere in [&*secret, "/no/such/file", "../fine"] {
+        let refused = trace(elsewhere);
+        assert!(refused.contains(" 403 ") && refused.contains("delay.file"), "{refused}");
     }
     assert!(set(&steer, &[("delay", "soon")]).contains("does not begin with a number"));
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");

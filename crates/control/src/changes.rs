@@ -10,6 +10,17 @@ pub(crate) const MAX_CHANGES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changes(pub Vec<(String, String)>);
 
+impl Changes {
+    /// The first key whose value names a file by a path that leaves the scenario's folder: no other kind of
+    /// value has a word that begins with a slash, or goes up.
+    pub(crate) fn key_of_file_outside(&self) -> Option<&str> {
+        let leaves = |word: &str| word.starts_with('/') || word.split('/').any(|part| part == "..");
+        let ends_word = |c: char| c.is_whitespace() || "=,;\"'".contains(c);
+        let outside = self.0.iter().find(|(_, text)| text.split(ends_word).any(leaves));
+        outside.map(|(key, _)| &**key)
+    }
+}
+
 impl<'de> Deserialize<'de> for Changes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ChangesVisitor)
@@ -70,6 +81,21 @@ mod tests {
         }
         let many: Vec<String> = (0..=MAX_CHANGES).map(|i| format!("\"{i}\": \"x\"")).collect();
         assert!(read(&format!("{{{}}}", many.join(","))).unwrap_err().contains("at most 64"));
+    }
+
+    #[test]
+    fn files_outside_the_folder_are_seen() {
+        let key = |text: &str| {
+            Changes(vec![("delay".into(), "1 ms".into()), ("rate".into(), text.into())])
+                .key_of_file_outside()
+                .map(String::from)
+        };
+        for inside in ["5 Mbit/s", "fixed 3/4", "up.trace", "traces/up.trace", "a..b", "10.0.0.0/8"] {
+            assert_eq!(key(inside), None, "{inside}");
+        }
+        for outside in ["/etc/shadow", "trace /a", "file=/a", "../a", "a/../../b", "\"/a b\"", ".."] {
+            assert_eq!(key(outside).as_deref(), Some("rate"), "{outside}");
+        }
     }
 
     proptest! {

@@ -16,12 +16,13 @@ use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking, changed, written};
 use crate::rewire::{RewireRequest, RewireResponse, section};
 use crate::rows::RowFilter;
+use crate::tokens::Scope;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -271,9 +272,16 @@ async fn set(
     State(instance): Running,
     uri: Uri,
     InPath((collection, name)): InPath<(String, String)>,
-    Body(Changes(changes)): Body<Changes>,
+    scope: Option<Extension<Scope>>,
+    Body(changes): Body<Changes>,
 ) -> Result<Json<Object>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
+    let outside = changes.key_of_file_outside().filter(|_| scope.is_some_and(|its| its.0 < Scope::Install));
+    if let Some(key) = outside {
+        let detail = "a file outside the scenario's folder needs the scope install";
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail).at_key(key));
+    }
+    let Changes(changes) = changes;
     changed(instance, move |instance| instance.set(kind, &name, &changes)).await
 }
 

@@ -248,9 +248,12 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-async fn checked(checks: Checks, request: Request, next: Next) -> Response {
+async fn checked(checks: Checks, mut request: Request, next: Next) -> Response {
     let mut answer = match check(&checks, &request) {
         Ok(scope) => {
+            if let Some(scope) = scope {
+                request.extensions_mut().insert(scope);
+            }
             let answer = next.run(request).await;
             let quotes_files = answer.extensions().get::<QuotesFiles>().is_some();
             if quotes_files && scope.is_some_and(|scope| scope < Scope::Install) {

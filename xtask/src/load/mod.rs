@@ -60,7 +60,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     }
     let folder = root.join("target/load");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let binary = built(root, binary)?;
+    let binary = built(root, "measure", binary)?;
     let load = Load { binary: &binary, folder: &folder };
     let mut report = Report::new("xtask load");
     for (name, measure) in LOADS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
@@ -84,9 +84,14 @@ fn free_port() -> Result<u16> {
 }
 
 /// The value in the middle.
-fn median(mut values: Vec<u64>) -> u64 {
+fn median(values: Vec<u64>) -> u64 {
+    quartiles(values)[1]
+}
+
+/// The values that a quarter, half and three quarters of all do not reach.
+fn quartiles(mut values: Vec<u64>) -> [u64; 3] {
     values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or_default()
+    [1, 2, 3].map(|quarters| values.get(values.len() * quarters / 4).copied().unwrap_or_default())
 }
 
 /// A row for the times of requests: the one that a share of them, in per cent, does not exceed, against what

@@ -82,7 +82,7 @@ fn options(root: &Path, words: &[&str]) -> Result<(Duration, PathBuf)> {
         }
     }
     ensure!(time >= SHORTEST, "a soak takes at least {} s", SHORTEST.as_secs());
-    Ok((time, watched_run::built(root, binary)?))
+    Ok((time, watched_run::built(root, "release", binary)?))
 }
 
 /// Echo requests between the hosts, which have stacks of their own.

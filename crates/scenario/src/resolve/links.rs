@@ -154,16 +154,19 @@ impl Resolver<'_, '_> {
         let own = direction.overrides;
         let texts = overlaid(&written.blocks, own.map_or(&[][..], |own| &own.blocks));
         let name = own.and_then(|own| own.profile.as_ref()).or(written.profile.as_ref());
-        let named = match name {
-            Some(name) => self.profile_texts(entry, name, direction.back, cache)?,
-            None => Vec::new(),
-        };
-        let texts = merged(&named, texts);
+        let named = name.map(|name| self.profile_texts(entry, name, direction.back, cache));
+        let is_known = !matches!(named, Some(None));
+        let named = named.flatten().unwrap_or_default();
+        let mut texts = merged(&named, texts);
+        if !is_known {
+            // The rest is still read, but for what may complete the profile's rate.
+            texts.retain(|block| !BESIDE_RATE.contains(&&*block.key));
+        }
         let settings: Option<DirectionSettings> =
             self.subtable(entry, direction.suffix.trim_start_matches('.'), own);
         let own_histogram = settings.as_ref().and_then(|settings| settings.histogram);
         let profile = self.profile(entry, &texts, own_histogram.unwrap_or(histogram), profiles);
-        let (_, profile) = settings.zip(profile)?;
+        let (_, profile) = settings.zip(profile).filter(|_| is_known)?;
         let of_blocks = texts.iter().flat_map(|block| &block.params).map(|(_, text, _)| text);
         let is_same = same.settings.is_some()
             && own.is_none_or(|own| is_same_for_all(&own.row))

@@ -110,7 +110,11 @@ fn several_mistakes_are_reported_at_once() {
         match = [{ source = \"x\", destination = \"10.0.0.1\" }]\nforward = { rate = \"fast\" }\n\
         backward = { delay = \"soon\" }\n";
     let neither = "[[link]]\nfrom = \"a\"\ndelay = \"soon\"\nforward = { rate = \"fast\" }\n";
-    for (text, wanted) in [(ends, &[4, 5, 6][..]), (whole, &[4, 5, 6, 7, 8, 9]), (neither, &[3, 5, 6])] {
+    let profile = "[[link]]\nbetween = [\"a\", \"b\"]\nprofile = \"let\"\noverhead = \"20 B\"\n\
+        delay = \"soon\"\nbackward = { rate = \"fast\" }\n";
+    let all =
+        [(ends, &[4, 5, 6][..]), (whole, &[4, 5, 6, 7, 8, 9]), (neither, &[3, 5, 6]), (profile, &[5, 7, 8])];
+    for (text, wanted) in all {
         let error = mistakes(&format!("{HOSTS}{text}"));
         let places: Vec<_> = error.findings.iter().map(|f| f.line).collect();
         assert_eq!(places, wanted, "{error}");
