@@ -1,14 +1,11 @@
 //! Links requested by programs of routers, and marks read by programs, filters and queues.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, simulate, source_ports};
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_program::{Program, assemble};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::sync::Arc;
-use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, length.
 type Events = Vec<(u64, bool, u16, u16, u32)>;

@@ -1,15 +1,12 @@
 //! Section `[[at]]`: its plan, and changes that happen at their nanosecond without loss.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, count, memory_ports, simulate};
 use longwire_assemble::TO_THE_END;
 use longwire_block::change::Ramp;
 use longwire_block::{Spec, Stamp, Values};
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
-use support::{PacketView, count, memory_ports, simulate};
 
 /// Two ports and one link from the first to the second; `text` has the link's blocks and the events.
 fn plan(text: &str) -> Result<Plan, String> {
@@ -21,7 +18,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 /// An IPv4 frame of 1014 bytes, so that its packet is 8000 bits long, from a to b.
 fn frame(plan: &Plan, number: u8) -> Vec<u8> {
-    let mut frame = support::frame(plan, 0, 1, 1014);
+    let mut frame = crate::support::frame(plan, 0, 1, 1014);
     frame[20] = number;
     frame
 }
@@ -31,7 +28,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
     let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
     // The bridge learns b's port before the run's first event.
-    let mut greeting = support::frame(&plan, 1, 0, 1014);
+    let mut greeting = crate::support::frame(&plan, 1, 0, 1014);
     greeting[20] = 255;
     assert!(ends[1].push_at(Nanos::ZERO, &greeting));
     for (number, &at) in arrivals.iter().enumerate() {

@@ -1,15 +1,12 @@
 //! Flooded frames pass each link once, and are copied where their paths diverge, whatever the number of
 //! workers.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{memory_ports, port, simulate, source_ports};
 use longwire_assemble::TO_THE_END;
 use longwire_block::Stamp;
 use longwire_engine::Report;
 use longwire_scenario::plan_of;
 use longwire_units::Nanos;
-use support::{memory_ports, port, simulate, source_ports};
 
 /// A departure: port and time in µs.
 type Departure = (String, u64);
@@ -62,7 +59,8 @@ fn run(
     let mut plan = plan_of(&text);
     let source = &mut plan.sources[0];
     (source.mac.0, source.destination) = ([0xff; 6], "10.0.0.255".parse().unwrap());
-    let look = |view: &support::PacketView<'_>| view.left.then_some((view.meta.out_port, view.time / 1000));
+    let look =
+        |view: &crate::support::PacketView<'_>| view.left.then_some((view.meta.out_port, view.time / 1000));
     let (seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     let named = |(port, time): (u16, u64)| (plan.ports[usize::from(port)].name.to_string(), time);
     let mut left: Vec<Departure> = seen.into_iter().map(named).collect();

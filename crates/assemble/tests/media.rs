@@ -1,15 +1,12 @@
 //! Scenarios with shared media: plans, errors, and runs in virtual time.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, simulate, source_ports};
 use longwire_assemble::{Calibration, TO_THE_END, price};
 use longwire_block::DropReason;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, load, parse, plan_of};
 use longwire_units::{Nanos, Rate};
 use std::path::Path;
-use support::{PacketView, simulate, source_ports};
 
 /// Departures: time, port, number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;

@@ -1,14 +1,11 @@
 //! Routes of routers to several next hops, in virtual time: the distribution of flows, with any number of
 //! workers.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, simulate, source_ports};
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse, plan_of};
 use std::path::PathBuf;
-use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;

@@ -1,8 +1,6 @@
 //! A run that is not faithful says so, and names the cause.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::two_ports;
 use longwire_assemble::build;
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
 use longwire_engine::{Fidelity, Observer, PacketView, Report};
@@ -11,7 +9,6 @@ use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, plan_of};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::two_ports;
 
 fn plan(link: &str, engine: &str) -> Plan {
     let text = format!(
@@ -91,7 +88,7 @@ struct Load {
 
 /// Frames from the first port to the second.
 fn frame(plan: &Plan) -> Vec<u8> {
-    support::frame(plan, 0, 1, 1000)
+    crate::support::frame(plan, 0, 1, 1000)
 }
 
 fn pair(plan: &Plan, place: usize) -> (MemoryPort, FarEnd) {
@@ -102,7 +99,7 @@ fn pair(plan: &Plan, place: usize) -> (MemoryPort, FarEnd) {
 fn run(plan: &Plan, load: &Load) -> Report {
     let ((port, mut wire), (other, mut sink)) = (pair(plan, 0), pair(plan, 1));
     // The second port's station is learnt first, so that nothing is flooded.
-    assert!(sink.push(&support::frame(plan, 1, 0, 1000)));
+    assert!(sink.push(&crate::support::frame(plan, 1, 0, 1000)));
     let ports = vec![Box::new(SlowToLook { port, takes: load.look }) as Box<dyn Port>, Box::new(other)];
     let observer = |_| load.observer.map(|time| Box::new(Slow(time)) as Box<dyn Observer>);
     let run = build(plan, ports, observer).unwrap().setup.start();

@@ -1,16 +1,13 @@
 //! The profile library: every profile measured in virtual time against its file, and scenarios that use
 //! profiles as the book describes.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, simulate, source_ports};
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::library::{SHIPPED, ShippedProfile};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::fmt::Write;
 use std::path::Path;
-use support::{PacketView, simulate, source_ports};
 
 /// A profile's values in its file for one direction.
 struct Said {

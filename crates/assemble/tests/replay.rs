@@ -1,9 +1,7 @@
 //! A simulated run repeats the decisions of a run on the machine's clock: the recorded arrivals, replayed,
 //! get the same verdicts and departure times, and no packet was sent before its time.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, Trace, memory_ports, port, simulate, two_ports};
 use longwire_assemble::{TO_THE_END, build};
 use longwire_block::{Dice, Port, Stamp};
 use longwire_engine::{Remote, Report, Tolerance};
@@ -15,7 +13,6 @@ use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::{PacketView, Trace, memory_ports, port, simulate, two_ports};
 
 /// The link of [`two_ends`].
 const LINK: &str = r#"
@@ -172,7 +169,7 @@ fn departed(seen: &[Seen], started: u64) -> Vec<(u32, u16, u64)> {
 
 /// A frame of `len` bytes from a port to another, or to all if there is none.
 fn frame(plan: &Plan, from: usize, to: Option<usize>, number: u32, len: usize) -> Vec<u8> {
-    let mut frame = support::frame(plan, from, to.unwrap_or(from), len.max(NUMBER.end));
+    let mut frame = crate::support::frame(plan, from, to.unwrap_or(from), len.max(NUMBER.end));
     if to.is_none() {
         frame[..6].fill(0xff);
         frame[30..34].fill(255);
@@ -312,8 +309,12 @@ fn in_own_network(name: &str) -> bool {
         return false;
     }
     let test = std::env::current_exe().unwrap();
-    let output =
-        Command::new("unshare").arg("--net").arg(test).args(["--exact", name]).env(MARK, "1").output();
+    let output = Command::new("unshare")
+        .arg("--net")
+        .arg(test)
+        .args(["--exact", &format!("replay::{name}")])
+        .env(MARK, "1")
+        .output();
     let output = output.expect("util-linux is installed");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -1,13 +1,10 @@
 //! Section `[[at]]` of traffic sources: frames come at their exact nanosecond, whatever the number of
 //! workers.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{PacketView, simulate, source_ports};
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
-use support::{PacketView, simulate, source_ports};
 
 /// A departure: port, time (ns), and bytes.
 type Departure = (u16, u64, usize);

@@ -1,21 +1,18 @@
 //! Packets that leave a link before its end: steered to another link, or replied to.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::{memory_ports, simulate};
 use longwire_assemble::TO_THE_END;
 use longwire_block::Stamp;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse, plan_of};
 use longwire_units::Nanos;
-use support::{memory_ports, simulate};
 
 const PORTS: &str = "[[port]]\nname = \"a\"\ndriver = \"memory\"\naddresses = \"10.0.0.1/32\"\n\
     [[port]]\nname = \"b\"\ndriver = \"memory\"\naddresses = \"10.0.0.2/32\"\n";
 
 /// An IPv4 UDP packet from a to b, to this UDP port, with DF set.
 fn frame(plan: &Plan, to: u16, length: usize) -> Vec<u8> {
-    let mut frame = support::frame(plan, 0, 1, length);
+    let mut frame = crate::support::frame(plan, 0, 1, length);
     frame[20] = 0x40;
     frame[36..38].copy_from_slice(&to.to_be_bytes());
     frame
@@ -28,7 +25,7 @@ type Frames = Vec<(u64, Vec<u8>)>;
 fn run(plan: &Plan, frames: &[Vec<u8>]) -> ([Frames; 2], Report) {
     let (ports, mut ends) = memory_ports(plan, Stamp::Source);
     // The bridge learns b's port from a frame that b sends to itself.
-    assert!(ends[1].push_at(Nanos::ZERO, &support::frame(plan, 1, 1, 60)));
+    assert!(ends[1].push_at(Nanos::ZERO, &crate::support::frame(plan, 1, 1, 60)));
     for (n, frame) in (1u64..).zip(frames) {
         assert!(ends[0].push_at(Nanos::from_millis(n), frame));
     }

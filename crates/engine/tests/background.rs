@@ -1,15 +1,12 @@
 //! Background traffic of links without packets: it continues until the run ends.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{Port, Stamp, Values};
 use longwire_engine::{Report, TO_THE_END};
 use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::TestBed;
 
 /// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second
 /// link, and on the third, which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0

@@ -1,15 +1,12 @@
 //! Packets that cross between workers, with both kinds of rings: in simulated time results are identical, in
 //! real time every loss is counted.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{Port, Stamp};
 use longwire_engine::{Report, RingKind, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::TestBed;
 
 /// From ports 0 and 1 to port 2 over two links, one of them shared. With several workers, each link is on
 /// another one; the ports are on the first.

@@ -1,13 +1,10 @@
 //! More frames at one instant than fit a batch, from two ports onto the same links: their order is that of
 //! the ports, whatever the batches and the number of workers.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{Port, Stamp};
 use longwire_port::driver::memory::MemoryPort;
 use longwire_units::Nanos;
-use support::TestBed;
 
 const BED: TestBed = TestBed {
     links: &[

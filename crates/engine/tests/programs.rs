@@ -1,9 +1,7 @@
 //! Programs on a router in an engine: they receive single packets, and are installed and removed while
 //! packets flow.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{Port, Stamp};
 use longwire_engine::{NodeRef, Setup, TO_THE_END};
 use longwire_packet::Gso;
@@ -14,7 +12,6 @@ use longwire_router::{
 };
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, ethernet_header};
-use support::TestBed;
 
 const BED: TestBed =
     TestBed { links: &[], routes: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };

@@ -1,9 +1,7 @@
 //! Nodes whose packets go up, in an engine: packets that are up are counted, inline at exact times, and with
 //! a process beside the worker.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{KEPT, Node, OUTBOX, Outbox, Port, Stamp};
 use longwire_clock::monotonic;
 use longwire_engine::{NodeRef, Setup, TO_THE_END};
@@ -18,7 +16,6 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::TestBed;
 
 /// A link of 1 ms each way between ports 0 and 1.
 const BED: TestBed = TestBed {

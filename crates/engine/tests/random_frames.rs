@@ -1,9 +1,7 @@
 //! Arbitrary bytes of any length through bridge and links, in simulated and in real time: nothing panics, and
 //! every frame is sent, held or dropped for a reason.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{DropReason, Port, Stamp};
 use longwire_engine::{Report, Tolerance};
 use longwire_packet::MAX_FRAME;
@@ -13,7 +11,6 @@ use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
-use support::TestBed;
 
 const PORTS: u16 = 3;
 

@@ -1,9 +1,7 @@
 //! A router in an engine: packets that it makes, keeps and consumes are counted, and its timing is exact, in
 //! simulated runs.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{DropReason, Port, Stamp};
 use longwire_engine::{NodeRef, RemoteError, Report, Setup, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
@@ -11,7 +9,6 @@ use longwire_router::prefix::Prefix;
 use longwire_router::{Bridge, InterfaceAddress, NextHop, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
-use support::TestBed;
 
 /// A link of 1 ms each way between ports 0 and 1.
 const BED: TestBed = TestBed {

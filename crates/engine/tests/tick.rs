@@ -1,14 +1,11 @@
 //! Departures at the ticks of a coarse clock, and the resulting lateness.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::{Port, Stamp};
 use longwire_engine::{Report, TO_THE_END, Tolerance};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::TestBed;
 
 const BED: TestBed = TestBed {
     links: &[&[("rate", "8 Mbit/s"), ("delay", "1 ms")], &[("delay", "2 ms")]],

@@ -1,9 +1,7 @@
 //! Several changes at one instant, on the machine's clock: exact among arrivals, and all or none. The frames
 //! have their own times, so that the output does not depend on the machine's speed.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Port, Spec, Stamp, Values};
@@ -13,13 +11,12 @@ use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::sync::Arc;
-use support::TestBed;
 
 const MS: u64 = 1_000_000;
 
 fn bed(workers: u32) -> TestBed {
-    const LINKS: &[support::LinkSettings] = &[&[("delay", "3 ms")], &[("delay", "4 ms")]];
-    const WAYS: &[support::Route] = &[((0, 1), &[0]), ((1, 0), &[1])];
+    const LINKS: &[crate::support::LinkSettings] = &[&[("delay", "3 ms")], &[("delay", "4 ms")]];
+    const WAYS: &[crate::support::Route] = &[((0, 1), &[0]), ((1, 0), &[1])];
     TestBed { links: LINKS, routes: WAYS, workers, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) }
 }
 

@@ -1,9 +1,7 @@
 //! The verdict cache changes no result: a bridge with cached verdicts behaves as one that is called for every
 //! packet, though stations move, expire, and exceed the cache.
-#![forbid(unsafe_code)]
 
-mod support;
-
+use crate::support::TestBed;
 use longwire_block::path::LinkRef;
 use longwire_block::{Node, Outbox, Port, Stamp};
 use longwire_engine::{Report, TO_THE_END};
@@ -14,7 +12,6 @@ use longwire_router::Bridge;
 use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::TestBed;
 
 const PORTS: u16 = 3;
 const AGEING: Nanos = Nanos(40_000);

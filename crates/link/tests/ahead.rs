@@ -1,5 +1,4 @@
 //! Links that release packets ahead of time, for simulated runs with several workers.
-#![forbid(unsafe_code)]
 
 use longwire_block::Values;
 use longwire_link::{Fifo, Lead, LinkConfig, Links, registry};

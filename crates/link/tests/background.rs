@@ -1,5 +1,4 @@
 //! Background traffic: phantom packets that occupy the queue and transmission time.
-#![forbid(unsafe_code)]
 
 use longwire_block::Values;
 use longwire_link::{Fifo, LinkConfig, Links, registry};

@@ -1,6 +1,5 @@
 //! Changes of the queue while packets wait: admitted packets stay, unmarked and in order, whatever the new
 //! discipline would have admitted; an arrival at a queue above the new limit drops no more than it adds.
-#![forbid(unsafe_code)]
 
 use longwire_block::{Spec, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};

@@ -4,7 +4,6 @@
 //!
 //! A new block is covered by its row; a new kind of parameter needs its values in [`values_of`], and a block
 //! that lets packets overtake each other, its line in [`keeps_order`].
-#![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Param, ParamKind, Spec, Value, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};

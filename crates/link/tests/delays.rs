@@ -1,6 +1,5 @@
 //! Effects of delays with a distribution on packets of a link: the stated distribution, the stated mean, and
 //! order if requested.
-#![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, LinkStats, Links, registry};

@@ -1,5 +1,4 @@
 //! Delays before the queue: a packet reaches the queue after its delay, and leaves after transmission.
-#![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, MEDIA, registry};

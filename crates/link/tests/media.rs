@@ -1,5 +1,4 @@
 //! Links that share a medium: real packets, their queues, and the medium's effects.
-#![forbid(unsafe_code)]
 
 use longwire_block::{Dice, DropReason, Values};
 use longwire_link::{Fifo, LinkConfig, Links, MEDIA, registry};

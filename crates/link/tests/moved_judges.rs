@@ -1,5 +1,4 @@
 //! A change of judges on the wire to judges before the queue, while packets in flight are out of order.
-#![forbid(unsafe_code)]
 
 use longwire_block::Values;
 use longwire_link::{Fifo, LinkConfig, Links, registry};

@@ -1,5 +1,4 @@
 //! Links with token buckets, traces and slots, observed from outside.
-#![forbid(unsafe_code)]
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};

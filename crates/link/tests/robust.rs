@@ -1,6 +1,5 @@
 //! Arbitrary texts of rules, classes or lists never cause a panic: the fuzzer's corpus, and its words in any
 //! order.
-#![forbid(unsafe_code)]
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;

@@ -1,8 +1,6 @@
 //! Maps of maps: declarations in objects, verification, and interpretation.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::map::Refusal;
 use longwire_program::{
     Inner, Item, MapKind, MapSpec, Maps, Object, Program, Region, Rejection, VerifiedProgram, assemble,

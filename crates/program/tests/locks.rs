@@ -1,8 +1,6 @@
 //! Locks in values of maps: verification, and mutual exclusion between threads.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::{
     Argument, Fault, Helper, Item, MapKind, MapSpec, Maps, Object, Program, ProgramState, Rejection, Stack,
     VerifiedProgram, assemble, verify,

@@ -1,8 +1,6 @@
 //! Objects compiled by clang, loaded and run. `objects/build.sh` builds them from the sources beside them.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::map::Refusal;
 use longwire_program::{
     ExitKind, Helper, Maps, OWN_BASE, Object, ObjectError, Program, Redirect, Rejection, Verdict, hash,

@@ -1,8 +1,6 @@
 //! `bpf_loop`: verification, cost, and interpretation.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::{
     Argument, Fault, Helper, Item, Maps, Prices, Program, Register, Rejection, VerifiedProgram, assemble,
     verify,

@@ -3,6 +3,7 @@
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
+#[path = "exercise/mod.rs"]
 mod exercise;
 
 use corpus::corpus;

@@ -1,8 +1,6 @@
 //! Tail calls: verification, cost, and interpretation.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::{
     Code, Fault, Helper, Item, MAX_TAIL_CALLS, MapKind, MapSpec, Maps, Object, Prices, Program, Rejection,
     Stopped, VerifiedProgram, assemble, verify,

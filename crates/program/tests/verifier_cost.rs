@@ -1,8 +1,6 @@
 //! Worst-case costs of programs, counted by hand.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::{
     Budget, BudgetItem, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program, ProgramState,
     Resource, VerifiedProgram, admit, assemble, verify,

@@ -1,8 +1,6 @@
 //! Records of rings: verification, and contents. Every record is released exactly once, on every path.
 
-mod harness;
-
-use harness::Bench;
+use crate::harness::Bench;
 use longwire_program::map::{Record, RingStats};
 use longwire_program::{
     Fault, Item, MapKind, MapSpec, Maps, Program, Register, Rejected, Rejection, VerifiedProgram, assemble,

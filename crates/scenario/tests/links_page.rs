@@ -1,6 +1,5 @@
 //! The page of link characteristics has a row for every kind of the registry: a link to its settings, which
 //! are generated from the declarations, and an example. The page of profiles is the library's list.
-#![forbid(unsafe_code)]
 
 use longwire_block::Spec;
 use longwire_scenario::library::{Figures, SHIPPED};

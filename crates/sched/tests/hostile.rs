@@ -1,6 +1,5 @@
 //! Random operations with hostile settings, with every scheduler: no panic, counters add up, flows keep their
 //! order, and eligible flows proceed.
-#![forbid(unsafe_code)]
 
 use longwire_block::Dice;
 use longwire_sched::{Estimator, PerByte, Resource, SPECS, Scheduler, Settings, Ticket, Weight};

@@ -1,6 +1,5 @@
 //! Flows that come, go, change their port, weight or demand: none of it takes service from others, or from
 //! themselves.
-#![forbid(unsafe_code)]
 
 use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Settings, Weight};
 use longwire_units::Nanos;

@@ -1,6 +1,5 @@
 //! Flows to several ports: they share processors as if they were in one line, by weight, and satisfied flows
 //! leave the rest to others.
-#![forbid(unsafe_code)]
 
 use longwire_block::Dice;
 use longwire_sched::model::{Machine, OpenArrivals, Packet, Setup};

@@ -1,5 +1,4 @@
 //! Packet memory: greedy flows leave others their share, whatever their number.
-#![forbid(unsafe_code)]
 
 use longwire_sched::fairness::jain;
 use longwire_sched::model::{Machine, OpenArrivals, Packet, Setup};

@@ -1,5 +1,4 @@
 //! Schedulers in a router: several ports, weighted flows on several processors, unknown flows.
-#![forbid(unsafe_code)]
 
 use longwire_sched::model::{Departure, Machine, OpenArrivals, Packet, Setup};
 use longwire_sched::{PerByte, SPECS, Settings, Weight};

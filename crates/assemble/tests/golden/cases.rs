@@ -1,8 +1,8 @@
 //! The cases: a scenario drawn from the case's name, and its input frames. A new block, scheduler or
 //! forwarder has its own cases and leaves nearly all others unchanged.
 
-use crate::trace::{hash, read};
-use crate::{draw, routed, routers};
+use super::trace::{hash, read};
+use super::{draw, routed, routers};
 use longwire_assemble::TO_THE_END;
 use longwire_block::{Dice, Spec};
 use longwire_link::MEDIA;

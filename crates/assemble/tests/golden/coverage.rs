@@ -1,8 +1,8 @@
 //! Coverage: the features that the cases contain and trigger, and those that they must.
 
-use crate::cases::Case;
-use crate::draw;
-use crate::trace::{PacketView, Trace, read};
+use super::cases::Case;
+use super::draw;
+use super::trace::{PacketView, Trace, read};
 use longwire_assemble::{TO_THE_END, port_workers};
 use longwire_block::DropReason;
 use longwire_engine::Report;

@@ -1,6 +1,6 @@
 //! Cases with routers: schedulers, forwarders, services.
 
-use crate::routers;
+use super::routers;
 use longwire_block::Dice;
 use std::fmt::Write;
 

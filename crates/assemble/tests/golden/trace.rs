@@ -1,9 +1,8 @@
 //! Runs of a case, and their traces: every packet that enters a link or leaves by a port, and all counters at
 //! the end.
 
-use crate::cases::Case;
-use crate::frames::{Frame, frames, takes_frames};
-use crate::support;
+use super::cases::Case;
+use super::frames::{Frame, frames, takes_frames};
 use longwire_assemble::build;
 use longwire_block::{Port, Stamp};
 use longwire_engine::Report;
@@ -87,7 +86,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// The port by which a packet left, if it did, and what it was.
-fn look(view: &support::PacketView<'_>) -> Option<(Option<u16>, PacketView)> {
+fn look(view: &crate::support::PacketView<'_>) -> Option<(Option<u16>, PacketView)> {
     let left = view.left.then_some(view.meta.out_port);
     Some((left, PacketView::of(view.time, view.meta, view.frame)))
 }
@@ -111,7 +110,7 @@ pub fn read(case: &Case, workers: u32) -> Result<Plan, String> {
 
 /// Runs a case with the plan's workers.
 pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
-    let seen = support::Trace::of(look);
+    let seen = crate::support::Trace::of(look);
     let mut built = build(plan, ports(plan, frames(plan, &case.name)), |_| seen.observer()).unwrap();
     built.raise_in_line(plan).unwrap();
     let report = built.setup.simulate(case.until);
@@ -129,7 +128,7 @@ pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
 
 /// Ports with the sources' traffic, and those for the frames.
 fn ports(plan: &Plan, frames: Vec<Frame>) -> Vec<Box<dyn Port>> {
-    let mut ports = support::source_ports(plan);
+    let mut ports = crate::support::source_ports(plan);
     for (place, port) in plan.ports.iter().enumerate() {
         let has_source = plan.sources.iter().any(|source| usize::from(source.in_port) == place);
         if has_source || !takes_frames(plan, port) {

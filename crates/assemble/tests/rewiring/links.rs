@@ -1,7 +1,7 @@
 //! Links and ports that join and leave, in real time.
 
+use super::{Net, PORTS, among, link, of, scenario};
 use crate::support::memory_ports;
-use crate::{Net, PORTS, among, link, of, scenario};
 use longwire_assemble::{BuiltEngine, build, rewire};
 use longwire_block::path::LinkRef;
 use longwire_block::{Dice, Stamp};

@@ -1,6 +1,6 @@
 //! Bridges and routers that join and leave, in real time, and ports that are attached anew.
 
-use crate::{Net, link, routed};
+use super::{Net, link, routed};
 use longwire_assemble::rewire;
 use longwire_block::Dice;
 use longwire_scenario::{parse_after, plan_of};

@@ -1,7 +1,7 @@
 //! What events add and remove in virtual time.
 
+use super::{PORTS, link};
 use crate::support::{PacketView, frame, memory_ports, simulate, source_ports};
-use crate::{PORTS, link};
 use longwire_assemble::TO_THE_END;
 use longwire_block::{Dice, Port, PortStats, Stamp};
 use longwire_engine::Report;

@@ -1,7 +1,7 @@
 //! Where routers, their ports and routes lead, and what is wrong with them.
 
-use crate::routes::ROW;
-use crate::{HOSTS, between, check, plan};
+use super::routes::ROW;
+use super::{HOSTS, between, check, plan};
 use longwire_scenario::parse;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! What programs and levels are promised.
 
-use crate::routes::ROW;
-use crate::{HOSTS, between, check, plan};
+use super::routes::ROW;
+use super::{HOSTS, between, check, plan};
 use longwire_scenario::{parse, plan_of};
 
 /// A line rate to be guaranteed.

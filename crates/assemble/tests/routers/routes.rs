@@ -1,8 +1,8 @@
 //! Packets over routers in virtual time, and routes that change.
 
-use crate::processors::shared;
+use super::processors::shared;
+use super::{HOSTS, between, check, plan};
 use crate::support::count;
-use crate::{HOSTS, between, check, plan};
 use longwire_assemble::TO_THE_END;
 use longwire_scenario::{parse, plan_of};
 use longwire_units::Nanos;

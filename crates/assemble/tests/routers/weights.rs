@@ -1,6 +1,6 @@
 //! Weights of flows that change.
 
-use crate::processors::shared;
+use super::processors::shared;
 use crate::support::count;
 use longwire_scenario::{parse, plan_of};
 use longwire_units::Nanos;

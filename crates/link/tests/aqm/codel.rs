@@ -1,6 +1,6 @@
 //! CoDel (RFC 8289): drops come at interval/√count, end with the queue, and resume at their rate.
 
-use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND};
+use super::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND};
 
 /// 1000 bytes at 100 Mbit/s.
 const SENT: u64 = 80_000;

@@ -1,6 +1,6 @@
 //! Time limits and delay controllers where packets leave more slowly than their bits are sent.
 
-use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
+use super::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 
 /// One packet per slot, slots 10 ms apart, 500 packets of 1000 bytes at once: 50 ms release 5 of them,
 /// whatever the rate in a slot, and whichever unit limits the slot.

@@ -1,6 +1,6 @@
 //! DualPI2 (RFC 9332): effects of overload on each queue.
 
-use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND, Steady, send};
+use super::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND, Steady, send};
 
 fn bytes(bench: &Bench, flow: u16, from: u64) -> f64 {
     let of = bench.left.iter().filter(|left| left.flow == flow && left.leave > from);

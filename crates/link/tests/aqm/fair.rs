@@ -1,6 +1,6 @@
 //! Fair queueing (RFC 8290): equal shares, no delay for sparse flows, and losses for the largest flows.
 
-use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
+use super::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 use std::collections::BTreeMap;
 
 const KINDS: [&str; 2] = ["fq-codel", "fq-pie"];

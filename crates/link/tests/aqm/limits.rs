@@ -1,6 +1,6 @@
 //! The limit holds in every discipline, whatever its other drops.
 
-use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, Steady, send};
+use super::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, Steady, send};
 
 const KINDS: [&str; 12] = [
     "tail-drop",

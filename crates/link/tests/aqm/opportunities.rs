@@ -1,6 +1,6 @@
 //! Links with delivery opportunities, compared with a separate model of mahimahi's `mm-link`.
 
-use crate::bench::{Bench, MS, NOT_ECT, SECOND};
+use super::bench::{Bench, MS, NOT_ECT, SECOND};
 use longwire_block::Dice;
 use std::collections::VecDeque;
 

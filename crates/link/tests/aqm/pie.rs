@@ -1,6 +1,6 @@
 //! PIE (RFC 8033): bursts pass, overload is dropped, and an idle link resets the probability.
 
-use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
+use super::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 
 /// Three times the rate, after a quiet second, for 130 ms: nothing is dropped, as the allowance of 150 ms
 /// ends with an update that comes up to 15 ms earlier. For 600 ms: there are drops.

@@ -1,6 +1,6 @@
 //! Queueing theory: Poisson arrivals at a link of constant rate.
 
-use crate::bench::{Bench, NOT_ECT};
+use super::bench::{Bench, NOT_ECT};
 use longwire_block::Dice;
 
 /// M/D/1: the mean wait is ρ / (2·(1 − ρ)) service times (Pollaczek–Khinchine). The deviation of the mean is

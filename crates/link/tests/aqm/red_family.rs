@@ -1,6 +1,6 @@
 //! RED and its descendants on a link.
 
-use crate::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
+use super::bench::{Bench, ECT_0, MS, NOT_ECT, SECOND, Steady, send};
 use std::collections::BTreeMap;
 
 /// Packets of each flow sent and received.

@@ -5,7 +5,7 @@
 //! per round trip; a scalable one (for DualPI2) is reduced by half a packet at every mark instead. Losses are
 //! detected when a later packet is acknowledged, or after a second without any.
 
-use crate::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND};
+use super::bench::{Bench, ECT_0, ECT_1, MS, NOT_ECT, SECOND};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,6 +1,6 @@
 //! Deficit round robin: the paper's bound on unfairness.
 
-use crate::bench::{Bench, LONGEST, SECOND};
+use super::bench::{Bench, LONGEST, SECOND};
 use longwire_block::Dice;
 
 /// The paper's bound: in any interval in which two flows are backlogged, their service differs by at most

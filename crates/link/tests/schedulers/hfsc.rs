@@ -1,6 +1,6 @@
 //! HFSC: guarantees, sharing and limits, and the paper's purpose.
 
-use crate::bench::{BYTE, Bench, LONGEST, MS, SECOND};
+use super::bench::{BYTE, Bench, LONGEST, MS, SECOND};
 use longwire_block::Dice;
 
 fn bench(classes: &str) -> Bench {

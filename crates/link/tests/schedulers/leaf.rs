@@ -1,6 +1,6 @@
 //! Disciplines of classes: each controls its own class only.
 
-use crate::bench::{Bench, MS, SECOND};
+use super::bench::{Bench, MS, SECOND};
 use longwire_block::Dice;
 
 /// Two classes with half of the link each; the class of flow 0 has its own queue. Frames of 1000 bytes, 500 a

@@ -1,6 +1,6 @@
 //! Strict priority: a band waits only for those before it.
 
-use crate::bench::{Bench, LONGEST, MS, SECOND, offer};
+use super::bench::{Bench, LONGEST, MS, SECOND, offer};
 
 const RULES: &str = "band 0 if udp src port 0\nband 2 if udp src port 2\nband 9 if udp src port 3";
 

@@ -1,6 +1,6 @@
 //! WF²Q+ compared with generalized processor sharing and the bounds of Bennett & Zhang, in integers.
 
-use crate::bench::{BYTE, Bench, LONGEST, Left, SECOND};
+use super::bench::{BYTE, Bench, LONGEST, Left, SECOND};
 use longwire_block::Dice;
 
 const WEIGHTS: [u64; 5] = [1, 2, 3, 7, 50];

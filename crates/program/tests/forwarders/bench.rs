@@ -1,6 +1,6 @@
 //! Installed forwarders: objects of `forwarders/objects` with state and maps, for passing packets.
 
-use super::harness::{Bench, ROOM, Ran};
+use crate::harness::{Bench, ROOM, Ran};
 use longwire_program::{Maps, Object, Program, ProgramState};
 
 macro_rules! objects {

@@ -78,7 +78,7 @@ fn send_all(case: &Case, packets: impl IntoIterator<Item = Vec<u8>>) {
         }
         let around = forwarder.bench.buffer.iter().filter(|&&byte| byte == 0xee).count();
         let within = ran.packet.iter().filter(|&&byte| byte == 0xee).count();
-        assert_eq!(around - within, 2 * super::harness::ROOM, "{name}: room around {sent:02x?}");
+        assert_eq!(around - within, 2 * crate::harness::ROOM, "{name}: room around {sent:02x?}");
         assert_eq!(forwarder.bench.state.get()[case.kept.clone()], settings, "{name}: {sent:02x?}");
     }
 }

@@ -5,6 +5,7 @@ use super::profile_files::{ProfileCache, merged};
 use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
+use crate::read::BESIDE_RATE;
 use crate::row::SettingText;
 use crate::settings::{DirectionSettings, LinkSettings};
 use crate::template;

@@ -1,6 +1,6 @@
 //! Mistakes of the engine and of sources.
 
-use crate::{HOSTS, check};
+use super::{HOSTS, check};
 
 #[test]
 fn engine_and_sources() {

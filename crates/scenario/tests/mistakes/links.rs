@@ -1,6 +1,6 @@
 //! Mistakes of links.
 
-use crate::{HOSTS, check, mistakes};
+use super::{HOSTS, check, mistakes};
 
 /// Excessive counts are refused before anything is made.
 #[test]

@@ -1,6 +1,6 @@
 //! Mistakes of hosts, ports, bridges and paths.
 
-use crate::{BRIDGES, check, mistakes};
+use super::{BRIDGES, check, mistakes};
 use longwire_scenario::plan_of;
 
 /// Each queue has its own worker with its own node, and only a relay between two ports works the same at

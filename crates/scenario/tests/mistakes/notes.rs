@@ -1,6 +1,6 @@
 //! What is odd, but no mistake.
 
-use crate::{BRIDGES, HOSTS, mistakes};
+use super::{BRIDGES, HOSTS, mistakes};
 use longwire_scenario::plan_of;
 
 #[test]

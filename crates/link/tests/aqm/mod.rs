@@ -1,5 +1,4 @@
 //! Active queue management compared with published results, in virtual time.
-#![forbid(unsafe_code)]
 
 mod bench;
 mod codel;

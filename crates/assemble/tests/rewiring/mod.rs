@@ -1,21 +1,17 @@
 //! A running engine is brought from one scenario to the next while packets flow: links and ports join and
 //! leave, and every packet is accounted for.
-#![forbid(unsafe_code)]
-
-#[path = "../support/mod.rs"]
-mod support;
 
 mod links;
 mod nodes;
 mod routers;
 mod stages;
 
+use crate::support::{frame, memory_ports};
 use longwire_assemble::{BuiltEngine, Layout, build, rewire};
 use longwire_block::{Port, Stamp};
 use longwire_engine::{FlowStats, Remote, Report, Run};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse_after, plan_of};
-use support::{frame, memory_ports};
 
 const PORTS: [&str; 4] = ["a", "b", "c", "d"];
 

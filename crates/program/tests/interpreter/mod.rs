@@ -2,12 +2,10 @@
 //! 9669.
 
 mod faults;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod instructions;
 mod maps;
 
-use harness::{Bench, ROOM, Ran};
+use crate::harness::{Bench, ROOM, Ran};
 use longwire_program::map::{MapError, NO_EXIST};
 use longwire_program::{Abort, Fault, MapKind, MapSpec, Maps, Redirect, Stopped, Verdict, assemble, hash};
 

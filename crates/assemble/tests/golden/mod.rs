@@ -5,26 +5,20 @@
 //! A difference is a bug, or a correction that the change's description names. To see a case and its trace:
 //!
 //! ```sh
-//! LONGWIRE_GOLDEN_CASE=block/queue/red/2 cargo test -p longwire-assemble --test golden
+//! LONGWIRE_GOLDEN_CASE=block/queue/red/2 cargo test -p longwire-assemble --test all golden
 //! ```
 //!
 //! writes both to `target/tmp/golden`, and `LONGWIRE_GOLDEN_CASE=all` those of all cases. With
 //! `LONGWIRE_GOLDEN_AGAINST` set to such a folder, written by another version, the first difference is
 //! printed. `LONGWIRE_GOLDEN_RECORD=1` writes `traces.txt` anew.
-#![forbid(unsafe_code)]
 
 mod cases;
 mod coverage;
-#[path = "../swarm/draw.rs"]
-mod draw;
 mod frames;
 mod routed;
-#[path = "../swarm/routers.rs"]
-mod routers;
-#[path = "../support/mod.rs"]
-mod support;
 mod trace;
 
+use crate::swarm::{draw, routers};
 use cases::Case;
 use coverage::Coverage;
 use longwire_engine::Report;
@@ -191,7 +185,7 @@ fn traces_are_as_recorded() {
     assert!(
         count == 0,
         "{count} cases differ from {RECORDED}:\n{told}\
-         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test golden writes a case and its trace \
+         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test all golden writes a case and its trace \
          to target/tmp/golden; do so with both versions and compare. A difference must be a documented \
          correction: see CONTRIBUTING.md."
     );

@@ -1,5 +1,4 @@
 //! Schedulers inside a link, compared with the theorems of their papers, in virtual time and integers.
-#![forbid(unsafe_code)]
 
 mod bench;
 mod drr;

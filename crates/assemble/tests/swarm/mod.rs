@@ -2,22 +2,19 @@
 //! number of workers and both kinds of rings between them, no loss is uncounted, and nothing leaves before
 //! its time.
 //!
-//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test swarm` runs only
+//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test all swarm` runs only
 //! that one.
-#![forbid(unsafe_code)]
 
-mod draw;
-mod routers;
-#[path = "../support/mod.rs"]
-mod support;
+pub(super) mod draw;
+pub(super) mod routers;
 
+use crate::support::{PacketView, source_ports};
 use longwire_assemble::{TO_THE_END, build, port_workers};
 use longwire_block::{Dice, Spec};
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
 use std::collections::HashSet;
-use support::{PacketView, source_ports};
 
 /// Departures by port: time and hash of the bytes.
 type Trace = Vec<Vec<(u64, u64)>>;
@@ -50,7 +47,7 @@ fn drawn(seed: u64, draw: impl Fn(u64) -> String) -> String {
 
 fn run(text: &str, workers: u32, until: Nanos) -> (Trace, Report) {
     let plan = read(text, workers).unwrap();
-    let seen = support::Trace::of(look);
+    let seen = crate::support::Trace::of(look);
     let report = build(&plan, source_ports(&plan), |_| seen.observer()).unwrap().setup.simulate(until);
     let mut trace = vec![Vec::new(); plan.ports.len()];
     seen.take().into_iter().for_each(|(port, time, hash)| trace[usize::from(port)].push((time, hash)));

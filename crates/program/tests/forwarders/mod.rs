@@ -1,8 +1,5 @@
 //! The forwarders of `forwarders/` as prebuilt objects: effects on packets, and costs.
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 mod bench;
 mod frames;
 

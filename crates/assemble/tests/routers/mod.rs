@@ -1,8 +1,4 @@
 //! Routers in scenarios: plans, errors, and behaviour in virtual time.
-#![forbid(unsafe_code)]
-
-#[path = "../support/mod.rs"]
-mod support;
 
 mod graph;
 mod processors;

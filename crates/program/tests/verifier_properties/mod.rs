@@ -1,12 +1,10 @@
 //! Accepted programs run without faults on any packet, and never exceed their cost.
 
 mod changed;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod places;
 mod pool;
 
-use harness::{Bench, ROOM};
+use crate::harness::{Bench, ROOM};
 use longwire_program::{
     Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Narrow,
     Object, Operand, Prices, Program, ProgramState, Register, Size, SwapWidth, VerifiedProgram, Width,

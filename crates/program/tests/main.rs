@@ -1,0 +1,19 @@
+//! The tests of `longwire-program` from outside, as one program.
+#![forbid(unsafe_code)]
+
+mod forwarders;
+mod harness;
+mod inner_maps;
+mod instructions;
+mod interpreter;
+mod locks;
+mod objects;
+mod repeated;
+mod robust;
+mod shapes;
+mod tail_calls;
+mod verifier;
+mod verifier_cost;
+mod verifier_objects;
+mod verifier_properties;
+mod verifier_records;
