@@ -13,7 +13,7 @@ use longwire_scenario::{
     implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use longwire_units::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub type LiveLinks = LiveObjects<LinkKind>;
 #[derive(Debug)]
 pub struct LinkKind {
     registry: Vec<&'static Spec>,
+    /// The one key whose blocks have a parameter of this name; none if several have.
+    owners: HashMap<&'static str, Option<&'static str>>,
     /// The scenario's folder, to which names of files are relative.
     folder: PathBuf,
 }
@@ -40,12 +42,12 @@ pub struct LinkKind {
 impl LiveLinks {
     /// The links of `plan`, with the engine's references. Without these they can be shown but not changed.
     pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
-        let registry = longwire_link::registry();
+        let kind = LinkKind::of(plan.folder().into());
         let names = plan.links.iter().map(|link| link.name.to_string()).collect();
-        let planned = plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect();
+        let planned =
+            plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &kind.registry)).collect();
         let profiles = plan.links.iter().map(|link| link.profile).collect();
         let targets = refs.iter().map(|&link| Target::Link(link)).collect();
-        let kind = LinkKind { registry, folder: plan.folder().into() };
         Self::made(kind, names, targets, (planned, profiles))
     }
 
@@ -109,7 +111,20 @@ impl ObjectKind for LinkKind {
 impl LinkKind {
     /// Settings that a change of a link may name, in any run.
     pub fn known() -> Vec<Settable> {
-        Self { registry: longwire_link::registry(), folder: PathBuf::new() }.settable()
+        Self::of(PathBuf::new()).settable()
+    }
+
+    /// Links of a scenario in this folder.
+    fn of(folder: PathBuf) -> Self {
+        let registry = longwire_link::registry();
+        let mut owners = HashMap::new();
+        for spec in &registry {
+            for param in spec.params {
+                let owner = owners.entry(param.name).or_insert(Some(spec.key));
+                *owner = owner.filter(|key| *key == spec.key);
+            }
+        }
+        Self { registry, owners, folder }
     }
 
     /// The edits that `pairs` of key and text mean for a link with `blocks`.
@@ -256,10 +271,7 @@ impl LinkKind {
 
     /// The one key whose blocks have a parameter of this name.
     fn only_key_with(&self, name: &str) -> Option<&'static str> {
-        let has = |spec: &&&Spec| spec.params.iter().any(|param| param.name == name);
-        let mut keys = self.registry.iter().filter(has).map(|spec| spec.key);
-        let first = keys.next()?;
-        keys.all(|key| key == first).then_some(first)
+        self.owners.get(name).copied().flatten()
     }
 
     /// The setting's name of a block's parameter.
