@@ -496,14 +496,13 @@ fn others_reach_a_service_by_tokens_only() {
         ask("POST", "/v1/scenario/differences", token, &body)
     };
     assert!(compared(&read, "\"70 ms\"").contains("70 ms"));
-    let secret = folder.write("secret", "0 s password\n");
+    folder.write("secret", "0 s password\n");
     let of_file = "{ delay = \"10 ms\", jitter = \"1 ms\", distribution = \"secret\" }";
     let set = |token: &str, pairs: &[(&str, &str)]| {
         let body = serde_json::Value::from_iter(pairs.iter().copied()).to_string();
         ask("PATCH", "/v1/links/up", token, &body)
     };
     let shape = [("jitter", "1 ms"), ("distribution", "secret")];
-    let trace = |file: &str| set(&steer, &[("delay.kind", "trace"), ("delay.file", file)]);
     let answers = |token: &str| [compared(token, of_file), set(token, &shape)];
     for shown in answers(&install) {
         assert!(shown.contains(" 422 ") && shown.contains("password"), "{shown}");
@@ -511,17 +510,25 @@ fn others_reach_a_service_by_tokens_only() {
     for hidden in [&answers(&steer)[..], &[compared(&read, of_file)]].concat() {
         assert!(hidden.contains(" 422 ") && !hidden.contains("password"), "{hidden}");
     }
-    assert!(trace("secret").contains(" 422 ") && !trace("secret").contains("password"));
-    // Nor can anyone who may not install use files elsewhere, or see whether they exist.
-    folder.write("fine", "0 s 5 ms\n");
-    assert!(trace("fine").contains(" 200 "), "{}", trace("fine"));
-    for elsewhere in [&*secret, "/no/such/file", "../fine"] {
-        let refused = trace(elsewhere);
-        assert!(refused.contains(" 403 ") && refused.contains("delay.file"), "{refused}");
-    }
+    files_elsewhere_are_refused(&folder, |file| {
+        set(&steer, &[("delay.kind", "trace"), ("delay.file", file)])
+    });
     assert!(set(&steer, &[("delay", "soon")]).contains("does not begin with a number"));
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
     assert_eq!(service.end(), Some(0));
+}
+
+/// Who may not install sets files of the scenario's folder, without being shown them; others can't be used,
+/// and are not said to exist.
+fn files_elsewhere_are_refused(folder: &Folder, set_trace: impl Fn(&str) -> String) {
+    let hidden = set_trace("secret");
+    assert!(hidden.contains(" 422 ") && !hidden.contains("password"), "{hidden}");
+    folder.write("fine", "0 s 5 ms\n");
+    assert!(set_trace("fine").contains(" 200 "), "{}", set_trace("fine"));
+    for elsewhere in [&*folder.text("secret"), &*folder.text("none"), "../fine"] {
+        let refused = set_trace(elsewhere);
+        assert!(refused.contains(" 403 ") && refused.contains("delay.file"), "{refused}");
+    }
 }
 
 /// Runs OpenSSL as the book says.

@@ -295,15 +295,20 @@ async fn router_routes(
     answered(instance, move |instance| instance.routes(&router)).await
 }
 
-/// Refuses methods that a path does not take, and names those that it does (RFC 9110, section 15.5.6).
+/// Refuses methods that a path does not take, and names those that it does (RFC 9110, section 15.5.6). The
+/// usual ones are not looked up before: the list is made from the whole document, which takes milliseconds.
 async fn of_known_methods(request: Request, next: Next) -> Response {
-    let taken = METHODS.of_path(request.uri().path());
-    let Some(taken) = taken.filter(|taken| !taken.split(", ").any(|method| *request.method() == method))
-    else {
-        return next.run(request).await;
-    };
-    let problem = not_allowed(request.method().clone(), request.uri().clone()).await;
-    ([(header::ALLOW, taken)], problem).into_response()
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let takes = |taken: &str| taken.split(", ").any(|known| method == known);
+    let is_usual = [Method::GET, Method::HEAD, Method::PATCH].contains(&method);
+    if is_usual || METHODS.of_path(uri.path()).is_none_or(takes) {
+        let answer = next.run(request).await;
+        if answer.status() != StatusCode::METHOD_NOT_ALLOWED {
+            return answer;
+        }
+    }
+    let taken = METHODS.of_path(uri.path()).unwrap_or_default();
+    ([(header::ALLOW, taken)], not_allowed(method, uri).await).into_response()
 }
 
 /// The answer to a path that there is not.

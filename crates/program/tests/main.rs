@@ -1,8 +1,8 @@
 //! The tests of `longwire-program` from outside, as one program.
 #![forbid(unsafe_code)]
 
+mod exercise;
 mod forwarders;
-mod harness;
 mod inner_maps;
 mod instructions;
 mod interpreter;
@@ -17,3 +17,5 @@ mod verifier_cost;
 mod verifier_objects;
 mod verifier_properties;
 mod verifier_records;
+
+use exercise::program::harness;

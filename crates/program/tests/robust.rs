@@ -3,11 +3,9 @@
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
-#[path = "exercise/mod.rs"]
-mod exercise;
 
+use crate::exercise::program;
 use corpus::corpus;
-use exercise::program;
 use longwire_program::{Code, Instruction, Size, Words, assemble};
 use proptest::prelude::*;
 

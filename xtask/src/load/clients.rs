@@ -73,52 +73,27 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
         None => "worker and clients share the only processor".into(),
     };
     let at = Target { socket: run.socket().to_owned(), port };
-    let [mut quiet, mut other, mut busy] = [const { Vec::new() }; 3];
     let seen = Seen::default();
-    for round in 0..ROUNDS {
-        if round % 4 == 0 {
-            println!("load: clients; round {round} of {ROUNDS}");
-        }
-        // Every second one the other way round, so that what becomes slower by and by is the same for all.
-        for kind in if round % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] } {
-            match kind {
-                0 => quiet.push(Period::watch(&mut run, &at, || thread::sleep(PERIOD))?),
-                1 => other.push(Period::watch(&mut run, &at, other_work)?),
-                _ => busy.push(Period::watch(&mut run, &at, || burden(&at, &seen))?),
-            }
-        }
-    }
+    let periods = Periods::watch(&mut run, &at, &seen)?;
     // Those of the last period, too, have been cut off then.
     thread::sleep(CUT_OFF_AFTER);
     let deaf = std::mem::take(&mut *seen.deaf.lock().unwrap_or_else(PoisonError::into_inner));
     let cut_off = deaf.into_iter().map(|mut stream| u64::from(is_closed(&mut stream))).sum::<u64>();
     let report = run.stop()?;
-    let p99 = |name: &str, of: fn(&Period) -> u64| {
-        let of_quiet = |those: &[Period]| {
-            let ratios = those.iter().zip(&quiet).map(|(its, quiet)| of(its) * 1000 / of(quiet).max(1));
-            quartiles(ratios.collect()).map(|thousandths| thousandths as f64 / 10.0)
-        };
-        let ([from, ratio, to], [_, beside, _]) = (of_quiet(&busy), of_quiet(&other));
-        let [without, with] = [&quiet, &busy].map(|all| quartiles(all.iter().map(of).collect()));
-        Row::new(format!("clients: {name}, p99, of that without them, median of pairs"), "%")
-            .measured(ratio)
-            .note(format!(
-                "{processors}; half of the pairs {from} to {to} %; quartiles without clients {without:?} ns, \
-                 with them {with:?} ns; a thread that computes as much instead, and asks nothing: {beside} %"
-            ))
-    };
-    let pauses = [&quiet, &other, &busy].map(|all| quartiles(all.iter().map(|its| its.pauses).collect())[1]);
-    let resident =
-        |all: &[Period]| quartiles(all.iter().map(|period| period.resident >> 20).collect::<Vec<_>>());
+    let Periods { quiet, other, busy } = &periods;
+    let pauses = [quiet, other, busy].map(|all| quartiles(all.iter().map(|its| its.pauses).collect())[1]);
+    let resident = |all: &[Period]| quartiles(all.iter().map(|period| period.resident >> 20).collect());
     let seconds = PERIOD.as_secs() * ROUNDS as u64;
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let least = |per_second: u32| u64::from(per_second) * seconds * 9 / 10;
     Ok(vec![
-        p99("lateness apart from the machine's pauses", |period| period.late_apart)
+        periods
+            .p99("lateness apart from the machine's pauses", |period| period.late_apart)
+            .note(processors)
             .expected(100.0 + LATER)
             .at_most(),
         // Not judged: a virtual machine is stopped for others, however many clients its programs have.
-        p99("lateness with the machine's pauses", |period| period.late).note(format!(
+        periods.p99("lateness with the machine's pauses", |period| period.late).note(format!(
             "pauses in a window, median: {} without clients, {} beside other work, {} with clients",
             pauses[0], pauses[1], pauses[2]
         )),
@@ -139,11 +114,7 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
             .expected(busy[0].resident + MOST_GROWTH)
             .measured(busy[ROUNDS - 1].resident)
             .at_most()
-            .note(format!(
-                "quartiles with clients {:?} MiB, without {:?}",
-                resident(&busy),
-                resident(&quiet)
-            )),
+            .note(format!("quartiles with clients {:?} MiB, without {:?}", resident(busy), resident(quiet))),
         conservation_row("clients: packets accounted for", &report),
     ])
 }
@@ -184,6 +155,51 @@ impl Period {
         let (late, late_apart) = (p99("lateness_ns")?, p99("lateness_without_pauses_ns")?);
         let pauses = window["fidelity"]["pauses"].as_u64().context("a window's pauses")?;
         Ok(Self { late, late_apart, pauses, resident: run.sample()?.resident })
+    }
+}
+
+/// The periods of each kind.
+struct Periods {
+    quiet: Vec<Period>,
+    /// In which something else computes.
+    other: Vec<Period>,
+    /// With clients.
+    busy: Vec<Period>,
+}
+
+impl Periods {
+    fn watch(run: &mut WatchedRun, at: &Target, seen: &Seen) -> Result<Self> {
+        let [mut quiet, mut other, mut busy] = [const { Vec::new() }; 3];
+        for round in 0..ROUNDS {
+            if round % 4 == 0 {
+                println!("load: clients; round {round} of {ROUNDS}");
+            }
+            // Every second one the other way round: what becomes slower by and by is the same for all.
+            for kind in if round % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] } {
+                match kind {
+                    0 => quiet.push(Period::watch(run, at, || thread::sleep(PERIOD))?),
+                    1 => other.push(Period::watch(run, at, other_work)?),
+                    _ => busy.push(Period::watch(run, at, || burden(at, seen))?),
+                }
+            }
+        }
+        Ok(Self { quiet, other, busy })
+    }
+
+    /// A percentile of the lateness with clients, as a share of that without them.
+    fn p99(&self, name: &str, of: fn(&Period) -> u64) -> Row {
+        let of_quiet = |those: &[Period]| {
+            let ratios = those.iter().zip(&self.quiet).map(|(its, quiet)| of(its) * 1000 / of(quiet).max(1));
+            quartiles(ratios.collect()).map(|thousandths| thousandths as f64 / 10.0)
+        };
+        let ([from, ratio, to], [_, beside, _]) = (of_quiet(&self.busy), of_quiet(&self.other));
+        let [without, with] = [&self.quiet, &self.busy].map(|all| quartiles(all.iter().map(of).collect()));
+        Row::new(format!("clients: {name}, p99, of that without them, median of pairs"), "%")
+            .measured(ratio)
+            .note(format!(
+                "half of the pairs {from} to {to} %; quartiles without clients {without:?} ns, with them \
+                 {with:?} ns; a thread that computes as much instead, and asks nothing: {beside} %"
+            ))
     }
 }
 

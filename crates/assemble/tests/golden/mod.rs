@@ -185,8 +185,8 @@ fn traces_are_as_recorded() {
     assert!(
         count == 0,
         "{count} cases differ from {RECORDED}:\n{told}\
-         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test all golden writes a case and its trace \
-         to target/tmp/golden; do so with both versions and compare. A difference must be a documented \
+         LONGWIRE_GOLDEN_CASE=NAME cargo test -p longwire-assemble --test all golden writes a case and its \
+         trace to target/tmp/golden; do so with both versions and compare. A difference must be a documented \
          correction: see CONTRIBUTING.md."
     );
     if std::env::var_os("LONGWIRE_GOLDEN_CASE").is_none() {

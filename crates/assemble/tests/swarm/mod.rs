@@ -2,8 +2,8 @@
 //! number of workers and both kinds of rings between them, no loss is uncounted, and nothing leaves before
 //! its time.
 //!
-//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test all swarm` runs only
-//! that one.
+//! A failure names its seed; `LONGWIRE_SWARM_SEED=N cargo test -p longwire-assemble --test all swarm` runs
+//! only that one.
 
 pub(super) mod draw;
 pub(super) mod routers;
