@@ -71,11 +71,12 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     ])
 }
 
-/// `longwire traffic` in a host. It has the lowest priority: a sender that spins between its packets, which
-/// would be another machine's, must not hold up what is asked of this one.
+/// `longwire traffic` in a host, with what others leave of the processors (sched(7), SCHED_IDLE): a sender
+/// that spins between its packets, which would be another machine's, must not hold up what is asked of this
+/// one. At the lowest of the usual priorities it keeps a processor for a slice of some milliseconds.
 fn in_host(load: &Load<'_>, host: &str, words: &[&str]) -> Command {
-    let mut command = Command::new("nice");
-    command.args(["-n", "19", "ip", "netns", "exec", &format!("lw-{NAME}-{host}")]);
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "0", "ip", "netns", "exec", &format!("lw-{NAME}-{host}")]);
     command.arg(load.binary).arg("traffic").args(words);
     command
 }
