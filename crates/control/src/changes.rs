@@ -12,9 +12,14 @@ pub(crate) struct Changes(pub Vec<(String, String)>);
 
 impl Changes {
     /// The first key whose value names a file by a path that leaves the scenario's folder: no other kind of
-    /// value has a word that begins with a slash, or goes up.
+    /// value has a word that begins with a slash, but for divisions by numbers and parentheses, or goes up.
     pub(crate) fn key_of_file_outside(&self) -> Option<&str> {
-        let leaves = |word: &str| word.starts_with('/') || word.split('/').any(|part| part == "..");
+        let divides =
+            |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '(');
+        let leaves = |word: &str| {
+            word.strip_prefix('/').is_some_and(|rest| !divides(rest))
+                || word.split('/').any(|part| part == "..")
+        };
         let ends_word = |c: char| c.is_whitespace() || "=,;\"'".contains(c);
         let outside = self.0.iter().find(|(_, text)| text.split(ends_word).any(leaves));
         outside.map(|(key, _)| &**key)
@@ -90,7 +95,16 @@ mod tests {
                 .key_of_file_outside()
                 .map(String::from)
         };
-        for inside in ["5 Mbit/s", "fixed 3/4", "up.trace", "traces/up.trace", "a..b", "10.0.0.0/8"] {
+        for inside in [
+            "5 Mbit/s",
+            "fixed 3/4",
+            "up.trace",
+            "traces/up.trace",
+            "a..b",
+            "10.0.0.0/8",
+            "ip[0] / 4 = 2",
+            "len /4 > 9",
+        ] {
             assert_eq!(key(inside), None, "{inside}");
         }
         for outside in ["/etc/shadow", "trace /a", "file=/a", "../a", "a/../../b", "\"/a b\"", ".."] {

@@ -18,9 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "lwload";
-/// Periods of each kind. Short ones, because a shared machine is slow for
-/// seconds, and so many that the median of their ratios is known better than a single one: the lateness of
-/// two equal periods differs by a sixth.
+/// Periods of each kind. Short ones, because a shared machine is slow for seconds, and so many that the
+/// median of their ratios is known better than a single one: the lateness of two equal periods differs by a
+/// sixth.
 const ROUNDS: usize = 24;
 const PERIOD: Duration = Duration::from_secs(5);
 /// From a period to the next.

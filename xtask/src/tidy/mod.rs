@@ -7,6 +7,7 @@ mod dependencies;
 mod docs;
 mod paths;
 mod source;
+mod test_programs;
 mod widths;
 mod wording;
 
@@ -48,6 +49,7 @@ fn findings(files: &[File]) -> Vec<Finding> {
     dependencies::check(files, &mut all);
     docs::check(files, &mut all);
     numbers::check(files, &mut all);
+    test_programs::check(files, &mut all);
     all
 }
 
