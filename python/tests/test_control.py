@@ -42,7 +42,8 @@ def test_a_process_echoes() -> None:
         ports = [{"port": "a", "addresses": "10.0.1.1/24"}, {"port": "b", "addresses": "10.0.2.1/24"}]
         router = lab.router("r1", ports)
         key = {"destination": "10.0.2.9", "destination-port": 9, "protocol": "udp"}
-        promise = {"where": "control", "name": "echo", "packets": 1000, "cycles": 50_000}
+        # A packet is not taken back before a process has had a processor.
+        promise = {"where": "control", "name": "echo", "packets": 1000, "cycles": 50_000, "within": "1 s"}
         lab.section("forwarder", router="r1", key=key, **promise)
         thread = threading.Thread(target=serve, args=(router.control("echo"),))
         thread.start()

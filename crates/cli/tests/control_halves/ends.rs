@@ -41,6 +41,9 @@ fn an_echo_that_is_cut_off_has_failed() {
         "1000",
         "--cycles",
         "50000",
+        // A packet is not taken back before a process has had a processor.
+        "--within",
+        "1 s",
         "--destination-port",
         "9",
         "--protocol",
