@@ -149,7 +149,7 @@ impl<'l> PlainTcp<'l> {
     /// If the settings or the lab's state can't be read or written.
     pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self, LabError> {
         let own = Self { instance, host, user: OwnerProcess::this_process()? };
-        own.change(|kept| {
+        own.change(&LabLock::acquire()?, |kept| {
             kept.users.retain(|user| !user.is_dead());
             for setting in SETTINGS {
                 let now = read(setting)?;
@@ -169,8 +169,11 @@ impl<'l> PlainTcp<'l> {
     }
 
     /// Changes the host's saved state, in its namespace, one process at a time.
-    fn change(&self, act: impl FnOnce(&mut SavedHost) -> io::Result<()> + Send) -> Result<(), LabError> {
-        let _guard = LabLock::acquire()?;
+    fn change(
+        &self,
+        _guard: &LabLock,
+        act: impl FnOnce(&mut SavedHost) -> io::Result<()> + Send,
+    ) -> Result<(), LabError> {
         let path = folder_of(self.instance).join(KEPT);
         let mut all: SavedHosts = match fs::read(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => SavedHosts::new(),
@@ -187,8 +190,9 @@ impl<'l> PlainTcp<'l> {
 
 impl Drop for PlainTcp<'_> {
     fn drop(&mut self) {
+        let Ok(guard) = LabLock::acquire_to_remove() else { return };
         // The lab may be gone, and its settings with it.
-        let _ = self.change(|kept| {
+        let _ = self.change(&guard, |kept| {
             if let Some(own) = kept.users.iter().position(|user| *user == self.user) {
                 kept.users.remove(own);
             }

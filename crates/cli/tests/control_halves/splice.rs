@@ -1,8 +1,10 @@
 //! The TCP splicer.
 
-use crate::support::halves::{Half, PATIENCE, RouterLab};
+use crate::support::halves::{Half, MOMENT, PATIENCE, RouterLab};
+use longwire_rundir::{Lock, Patience};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::Instant;
 
 /// The byte at a position of a long transfer.
@@ -146,7 +148,15 @@ fn proxies_leave_the_settings_of_tcp_as_they_were() {
         }
     }
     assert_eq!(settings(), off, "nobody was there to put them back");
-    proxy(8080).end();
+    // They are put back when others have finished with their labs.
+    let mut last = proxy(8080);
+    let patience = Patience { limit: PATIENCE, interruptible: false };
+    let others = Lock::acquire(Path::new("/run/longwire/.lock"), patience).unwrap();
+    last.signal("-TERM");
+    let begin = Instant::now();
+    while begin.elapsed() < MOMENT && last.child.try_wait().unwrap().is_none() {}
+    drop(others);
+    assert!(last.child.wait().unwrap().success());
     assert_eq!(settings(), before);
 }
 
