@@ -13,21 +13,38 @@
 //! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
 //! earlier delay holds packets back: then f does not follow from e.
 
+use crate::delay::constant::Constant;
+use crate::delay::{Delay, SetOff, SetsOff, Travel};
 use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::profile::{Loss, Profile};
 use crate::queue::Waiting;
+use crate::stage::OfStage;
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
+
+impl SetsOff<Delay> for Link {
+    #[inline(always)]
+    fn set_off_by<D: Travel + OfStage<Delay>>(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        now: Nanos,
+    ) -> Fate {
+        (self.finish, self.rest, self.waiting) = (now, 0, Waiting::default());
+        let travel = |delay: &mut Delay| D::of(delay).map_or(Nanos::ZERO, |delay| delay.travel(now));
+        self.delay_at_once(pool, handle, now, travel)
+    }
+}
 
 impl Link {
     /// Records whether everything is decided on arrival with the current blocks, and the profile. The link
     /// must be served.
     pub(crate) fn note_decidable(&mut self) {
-        self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN);
+        self.line.features &= !(has::DECIDABLE | has::INSTANT | has::PLAIN | has::VARIES);
         let mut profile = Profile::of(self.blocks());
         let Profile { law, queue, .. } = profile;
         let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
@@ -57,6 +74,10 @@ impl Link {
                     self.blocks().wire_first = wire == Loss::Judges;
                 }
             }
+            let admits_all = profile.always_admits && profile.loss == Loss::None;
+            if admits_all && profile.asks_delay && !profile.asks_wire {
+                self.line.features |= has::VARIES;
+            }
             // Others need the offset of the IP header, or the departure rate.
             let by_rate = profile.asks_transmitter && queue.asks_rate();
             if asks_none && !profile.asks_wire && !profile.framing.counts_ip() && !by_rate {
@@ -64,6 +85,12 @@ impl Link {
             }
         }
         *Arc::make_mut(&mut self.profile) = profile;
+    }
+
+    /// The path of a packet that nothing but its delay is asked about.
+    #[inline(always)]
+    pub(crate) fn delayer(&self) -> SetOff<Self> {
+        self.known_blocks().map_or(Self::set_off_by::<Constant>, |blocks| blocks.delay.set_off())
     }
 
     #[inline]
@@ -201,19 +228,32 @@ impl Link {
             return Fate::Judged;
         }
         if self.profile.asks_delay {
-            let next = self.line.next();
             self.all_sent();
-            if self.line.is_irregular() && self.line.features & has::DISORDER == 0 {
-                // Judges on the wire have sent others on with delays of their own.
-                self.depart(pool, handle, now, (Nanos::ZERO, None));
-            } else {
-                self.set_off(pool, handle, now);
-            }
-            return Fate::Joined(self.line.next() < next);
+            return self.delay_at_once(pool, handle, now, |delay| delay.travel(now));
         }
         self.waiting = Waiting::default();
         let bytes = self.counted(pool, handle, frame);
         Fate::Joined(self.wait_on_line(pool, handle, bytes, self.finish + self.profile.delay))
+    }
+
+    /// Delays a packet by `travel` that is sent at its arrival.
+    #[inline(always)]
+    fn delay_at_once(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        now: Nanos,
+        travel: impl FnOnce(&mut Delay) -> Nanos,
+    ) -> Fate {
+        let next = self.line.next();
+        if self.line.is_irregular() && self.line.features & has::DISORDER == 0 {
+            // Judges on the wire have sent others on with delays of their own.
+            self.depart(pool, handle, now, (Nanos::ZERO, None));
+        } else {
+            let delay = travel(&mut self.blocks().delay);
+            self.join_line(pool, handle, now + delay);
+        }
+        Fate::Joined(self.line.next() < next)
     }
 
     /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.

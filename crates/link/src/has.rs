@@ -31,6 +31,8 @@ pub const DECIDED: u16 = 4096;
 pub const INSTANT: u16 = 8192;
 /// A link that can be decided, with tail drop and a constant delay, as in [`crate::plain`].
 pub const PLAIN: u16 = 16_384;
+/// A link that can be decided, which sends packets when they come and asks nothing but their delay.
+pub const VARIES: u16 = 32_768;
 /// Events other than ends of transmission at the queue.
 pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;
 /// Features of links with events other than ends of transmission.

@@ -250,7 +250,11 @@ impl Line {
             meta.set_leave(leave);
         }
         self.packets -= u32::from(meta.segments);
-        self.note_next(heaps, pool);
+        if heaps.slots.is_empty() || !heaps.free.is_empty() {
+            self.note_next(heaps, pool);
+        } else {
+            self.next = Nanos(heaps.slots.first());
+        }
         Some(handle)
     }
 

@@ -177,6 +177,10 @@ impl Link {
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
         if features & has::PLAIN == 0 {
+            if features & has::VARIES != 0 {
+                self.note_arrival(meta, now, frame);
+                return self.delayer()(self, pool, handle, now);
+            }
             if self.asks_judges() {
                 return Fate::Asked;
             }

@@ -248,8 +248,14 @@ impl Link {
     /// Delays a packet whose last bit is sent at `finish`.
     #[inline(always)]
     pub(crate) fn set_off(&mut self, pool: &mut Pool, handle: Handle, finish: Nanos) {
-        let (line, _, Blocks { delay, order, last, books, .. }) = self.parts();
-        let leave = finish + delay.travel(finish);
+        let delay = self.blocks().delay.travel(finish);
+        self.join_line(pool, handle, finish + delay);
+    }
+
+    /// Puts a packet onto the delay line, which it leaves at `leave`, or as its order demands.
+    #[inline(always)]
+    pub(crate) fn join_line(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos) {
+        let (line, _, Blocks { order, last, books, .. }) = self.parts();
         if line.features & has::DISORDER == 0 {
             return line.join(last, pool, handle, leave);
         }

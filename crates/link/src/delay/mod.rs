@@ -10,7 +10,10 @@ pub mod trace;
 #[path = "../../../../xtask/templates/delay.rs"]
 mod template;
 
+use crate::fate::Fate;
+use crate::stage::OfStage;
 use longwire_block::{Block, Fallback, Param, ParamKind, Spec, Values};
+use longwire_packet::{Handle, Pool};
 use longwire_settings::{Choice, Setting};
 use longwire_units::Nanos;
 
@@ -103,6 +106,23 @@ pub trait Travel: Block {
     }
 }
 
+/// A link that is compiled for each delay, where it asks nothing else.
+pub(crate) trait SetsOff<S>: Sized {
+    /// Sends a packet at its arrival, and delays it by this model.
+    fn set_off_by<D: Travel + OfStage<S>>(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) -> Fate;
+}
+pub(crate) type SetOff<L> = fn(&mut L, &mut Pool, Handle, Nanos) -> Fate;
+
+/// See [`SetsOff::set_off_by`].
+fn set_off_by<L: SetsOff<S>, S, D: Travel + OfStage<S>>(
+    link: &mut L,
+    pool: &mut Pool,
+    handle: Handle,
+    now: Nanos,
+) -> Fate {
+    link.set_off_by::<D>(pool, handle, now)
+}
+
 crate::stage::stage! {
     /// A delay model.
     Delay: Travel {
@@ -123,4 +143,5 @@ crate::stage::stage! {
     fn least(&self) -> Nanos;
     fn whole_trains(&self) -> bool;
     fn may_lose(&self) -> bool;
+    entry fn set_off<L: SetsOff<Delay>>(&self) -> SetOff<L> = set_off_by;
 }
