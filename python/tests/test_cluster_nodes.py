@@ -147,6 +147,7 @@ def test_the_time_until_a_loss_is_noticed_is_measured(repository: Path) -> None:
     script = str(repository / "python" / "node_loss.py")
     command = [sys.executable, script, "--times", "1", "--watch", "0.1", "--busy", "1", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
     found = json.loads(done.stdout)
     assert found["rows"][0]["measured"] == 0, "nothing is lost without a fault"
     faults = [row["name"].partition(":")[0] for row in found["rows"][1:]]
