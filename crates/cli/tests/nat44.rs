@@ -94,6 +94,11 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
     assert_eq!(counts["bindings"], serde_json::json!({ "udp": 2, "tcp": 0, "icmp": 2 }), "{counts}");
     assert_eq!((&counts["hosts"], &counts["untranslatable"]), (&1.into(), &0.into()), "{counts}");
     assert!(counts["translated"]["errors"].as_u64() >= Some(1), "{counts}");
+    // Its bindings end with it.
+    half.signal("-TERM");
+    let ended: Vec<_> = (0..4).map(|_| half.event("ended")).collect();
+    let own = ended.iter().find(|event| event["inside"] == "10.0.1.9:5000").unwrap();
+    assert!((0..2).all(|way| own["packets"][way].as_u64() > Some(0)), "{own}");
     half.end();
     assert_eq!(lab.programs("nat44").len(), 0, "it takes away what it has installed");
 }

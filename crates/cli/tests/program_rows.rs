@@ -157,7 +157,8 @@ fn each_program_has_a_row_with_its_state_and_maps() {
     let told = stdout(&longwire(&["run", &scenario, "--virtual"]));
     let line = told.lines().find(|line| line.starts_with("west 2 closed")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(words[3..], ["30", "0", "0", "0", "30", "0", "0", "*", ">", "10.0.1.9"], "{told}");
+    let [counters, key] = [["30", "0", "0", "0", "30", "0", "0"].as_slice(), &["*", ">", "10.0.1.9"]];
+    assert_eq!(words[3..], [counters, key, &["program", "port-filter"]].concat(), "{told}");
 }
 
 #[test]

@@ -250,7 +250,19 @@ impl WrittenForwarder {
         let (way, queue, mark) = (self.way(router)?, settings.queue, settings.mark);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
         let links = self.links(router)?;
-        let installation = Installation { name, key, state, way, queue, above: None, mark, links, threads };
+        let program_name = stem(&self.program).into();
+        let installation = Installation {
+            name,
+            program: program_name,
+            key,
+            state,
+            way,
+            queue,
+            above: None,
+            mark,
+            links,
+            threads,
+        };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
@@ -353,8 +365,8 @@ impl ForwarderRequest {
         prices: &RouterPrices,
         seed: u64,
     ) -> Result<Forwarder, PrepareError> {
-        let Installation { name, state, .. } = self.installation.clone();
-        let installation = Installation { name, state, ..before.installation().clone() };
+        let Installation { name, program, state, .. } = self.installation.clone();
+        let installation = Installation { name, program, state, ..before.installation().clone() };
         before.prepare_instead(Program::clone(&self.program), installation, prices, seed)
     }
 
@@ -452,7 +464,8 @@ mod tests {
     #[test]
     fn omitted_fields_have_defaults() {
         let request = read(monitor()).unwrap();
-        let expected = Installation { name: "syn-monitor".into(), threads: 1, ..Installation::default() };
+        let [name, program] = ["syn-monitor".into(), "syn-monitor".into()];
+        let expected = Installation { name, program, threads: 1, ..Installation::default() };
         assert_eq!((request.installation, request.data), (expected, None));
     }
 

@@ -73,7 +73,10 @@ fn a_program_takes_the_place_of_another(lab: &ProgramLab, fid: &str) {
     let listed = asked(&["list", "r1", "--json"]);
     let number: u64 = fid.parse().unwrap();
     let one = listed["rows"].as_array().unwrap().iter().find(|one| one["fid"] == number).unwrap();
-    assert_eq!((&one["key"], &one["program"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
+    assert_eq!((&one["key"], &one["called"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
+    assert_eq!(one["program"], "performance-monitor", "the name is kept, and what it runs is said");
+    let line = lab.forwarder(&["list", "r1"]);
+    assert!(line.contains("syn-monitor  10.0.0.0/8 > *  program performance-monitor"), "{line}");
     assert!(one["cost"]["worst_case_ns"].as_f64() > Some(0.0), "{one:#}");
     let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
     assert!(refused.contains("no program 99"), "{refused}");

@@ -59,7 +59,7 @@ impl RouterLab {
     pub fn programs(&self, name: &str) -> Vec<Value> {
         let list = json(&longwire(&["forwarder", "list", "r1", "--json", "--instance", &self.name]), 0);
         let list = list["rows"].as_array().unwrap();
-        list.iter().filter(|one| one["program"] == name).cloned().collect()
+        list.iter().filter(|one| one["called"] == name).cloned().collect()
     }
 
     /// Whether a connection from a to an address is refused by its host, and so reaches it.

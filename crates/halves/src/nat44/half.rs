@@ -36,6 +36,9 @@ pub(super) const BINDINGS: &str = "bindings";
 /// Packets served, and bindings checked, per batch: their entries fit one request.
 const TOGETHER: usize = 256;
 
+/// An inside endpoint, and its external one.
+type Binding = (Endpoint, Endpoint);
+
 /// Work for packets that arrived together.
 #[derive(Default)]
 struct BatchWork {
@@ -182,18 +185,12 @@ impl<'p> Nat<'p> {
     /// Removes expired bindings.
     fn expire(&mut self) -> anyhow::Result<()> {
         let Some(now) = self.now() else { return Ok(()) };
-        let due: Vec<(Endpoint, Endpoint)> = self.translator.table.due(now).take(TOGETHER).collect();
+        let due: Vec<Binding> = self.translator.table.due(now).take(TOGETHER).collect();
         if due.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> =
-            due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
-        let values = self.session.values(self.fid, BINDINGS, &keys)?;
-        let noted =
-            values.iter().map(|value| value.as_deref().and_then(BindingUsage::read).unwrap_or_default());
-        let noted: Vec<BindingUsage> = noted.collect();
         let (mut over, mut ended) = (Vec::new(), Vec::new());
-        for (&(inside, external), noted) in due.iter().zip(noted.as_chunks::<2>().0) {
+        for ((inside, external), noted) in self.with_usage(due)? {
             match self.translator.keep_until(inside, noted[0], noted[1], now) {
                 Some(until) => self.translator.table.put_off(inside, until),
                 None => {
@@ -208,13 +205,42 @@ impl<'p> Nat<'p> {
         for (inside, external, packets) in ended {
             self.translator.table.release(inside);
             self.translator.counts.ended += 1;
-            if self.args.log {
-                let mut event = told("ended", inside, external);
-                event["packets"] = packets.as_slice().into();
-                let [out, back] = packets;
-                let out = counted(out, "packet");
-                let text = format!("ended: {}; {out} out, {back} back", between(inside, external));
-                self.session.tell(&event, &text)?;
+            self.tell_end(inside, external, packets)?;
+        }
+        Ok(())
+    }
+
+    /// Bindings with what the program has noted of their packets, out and back.
+    fn with_usage(&self, bindings: Vec<Binding>) -> anyhow::Result<Vec<(Binding, [BindingUsage; 2])>> {
+        let keys = bindings.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]);
+        let values = self.session.values(self.fid, BINDINGS, &keys.collect::<Vec<_>>())?;
+        let noted =
+            values.iter().map(|value| value.as_deref().and_then(BindingUsage::read).unwrap_or_default());
+        let noted: Vec<BindingUsage> = noted.collect();
+        Ok(bindings.into_iter().zip(noted.as_chunks::<2>().0.iter().copied()).collect())
+    }
+
+    /// Reports that a binding has ended, with its packets out and back, if every binding is reported.
+    fn tell_end(&self, inside: Endpoint, external: Endpoint, packets: [u64; 2]) -> anyhow::Result<()> {
+        if !self.args.log {
+            return Ok(());
+        }
+        let mut event = told("ended", inside, external);
+        event["packets"] = packets.as_slice().into();
+        let [out, back] = packets;
+        let out = counted(out, "packet");
+        self.session.tell(&event, &format!("ended: {}; {out} out, {back} back", between(inside, external)))
+    }
+
+    /// Reports all bindings as ended: their program is about to be removed.
+    pub fn tell_all_ended(&self) -> anyhow::Result<()> {
+        if !self.args.log {
+            return Ok(());
+        }
+        let all: Vec<Binding> = self.translator.table.due(u64::MAX).collect();
+        for some in all.chunks(TOGETHER) {
+            for ((inside, external), [out, back]) in self.with_usage(some.to_vec())? {
+                self.tell_end(inside, external, [out.packets, back.packets])?;
             }
         }
         Ok(())

@@ -137,9 +137,13 @@ impl Args {
         let mut nat = Nat::new(&session, control, translator, fid, &self);
         let ended = session.every(Nanos(0), |_| nat.go_on());
         // A half that hung is cut off; its successor continues with the installed programs.
-        if nat.is_cut_off() && session.is_attached(NAME) {
-            session.abandon();
-            output::note("another process has taken over");
+        match (nat.is_cut_off(), &ended) {
+            (true, _) if session.is_attached(NAME) => {
+                session.abandon();
+                output::note("another process has taken over");
+            }
+            (false, Ok(())) => nat.tell_all_ended()?,
+            _ => {}
         }
         match ended {
             Err(error) if has_ended(&error) => {

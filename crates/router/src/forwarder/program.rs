@@ -46,6 +46,9 @@ pub struct LinkChoice {
 pub struct Installation {
     /// Its name in lists and in budget errors.
     pub name: Box<str>,
+    /// What was installed under this name: a program that comes with Longwire, or an object file without its
+    /// folder and ending. Empty if no program was named.
+    pub program: Box<str>,
     /// Its packets.
     pub key: Key,
     /// Bytes of its state, at most 4096, initially zero. By default, what it uses.

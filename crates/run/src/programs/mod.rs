@@ -367,6 +367,7 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
     json!({
         "fid": forwarder.fid().0,
         "name": installation.name,
+        "program": installation.program,
         "constants": constants,
         "key": installation.key.to_string(),
         "state": forwarder.state().size(),

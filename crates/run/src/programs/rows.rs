@@ -52,7 +52,7 @@ fn row(router: &Router, forwarder: &Forwarder) -> Row {
     let listed = one(router, forwarder);
     listed.as_object().into_iter().flatten().fold(row, |row, (field, value)| {
         // Rows have their own `name`.
-        row.extra(if field == "name" { "program" } else { field.as_str() }, value.clone())
+        row.extra(if field == "name" { "called" } else { field.as_str() }, value.clone())
     })
 }
 
@@ -77,11 +77,17 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
         .extra("contents", contents)
 }
 
-/// A program's constants, the exit of packets that it passes, and its lease, as far as they are set.
+/// The program, if its name is another; its constants, the exit of packets that it passes, and its lease, as
+/// far as they are set.
 pub fn rest(one: &Map<String, Value>) -> String {
     let field = |name: &str| one.get(name).unwrap_or(&Value::Null);
     let mut rest = String::new();
     let mut add = |part: String| rest += &format!("  {part}");
+    let called = one.get("called").unwrap_or(field("name"));
+    match field("program").as_str() {
+        Some(program) if !program.is_empty() && called != program => add(format!("program {program}")),
+        _ => {}
+    }
     for (name, numbers) in field("constants").as_object().into_iter().flatten() {
         let numbers: Vec<String> = match numbers.as_array() {
             Some(several) => several.iter().map(Value::to_string).collect(),

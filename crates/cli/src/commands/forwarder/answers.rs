@@ -40,7 +40,7 @@ pub(super) fn program_row(router: &str, fields: Fields) -> Row {
     let name = names.into_iter().flatten().fold(router.to_owned(), |name, more| format!("{name} {more}"));
     let row = Row::new(name, "").extra("kind", "program").extra("router", router);
     fields.into_iter().fold(row, |row, (field, value)| match field.as_str() {
-        "name" => row.extra("program", value),
+        "name" => row.extra("called", value),
         "notes" => value.as_array().into_iter().flatten().fold(row, |row, note| row.note(text(note))),
         _ => row.extra(field, value),
     })

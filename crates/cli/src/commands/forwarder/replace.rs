@@ -10,8 +10,8 @@ use serde_json::Value;
 
 /// Replace an installed program while packets flow
 ///
-/// The number, key, level, route and links of the old program are kept. Its maps and their contents are kept
-/// if they are declared alike (name, kind, sizes and initial contents), and its state if the size is the
+/// The number, name, key, level, route and links of the old program are kept. Its maps and their contents are
+/// kept if they are declared alike (name, kind, sizes and initial contents), and its state if the size is the
 /// same. Everything else is reported as new. The program is verified and compiled first; the router's packets
 /// only wait for the change of a pointer.
 #[derive(Debug, clap::Args)]
