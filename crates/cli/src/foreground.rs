@@ -85,26 +85,34 @@ impl Foreground {
     }
 
     /// Waits for the end: after its time, at a signal, on a request over the control socket, when a worker
-    /// fails, or when `over` gives a reason.
-    pub fn wait(&self, run: &RealRun, signals: &StopSignals, mut over: impl FnMut() -> Option<String>) {
+    /// fails, or when `over` gives a reason, which is returned.
+    pub fn wait(
+        &self,
+        run: &RealRun,
+        signals: &StopSignals,
+        mut over: impl FnMut() -> Option<String>,
+    ) -> Option<String> {
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         while signals.came().is_none() && !run.has_ended() {
             let now = Instant::now();
             if end.is_some_and(|end| now >= end) {
-                return;
+                break;
             }
             if let Some(why) = over() {
-                return outcome::note(&format!("longwire: {why}"));
+                outcome::note(&format!("longwire: {why}"));
+                return Some(why);
             }
             warn_of_new(run.instance().record_faults());
             let next = end.map_or(LOOK, |end| end.saturating_duration_since(now).min(LOOK));
             if run.stopped().recv_timeout(next).is_ok() {
-                return;
+                break;
             }
         }
+        None
     }
 
-    /// Prints the verdict, or the whole report.
+    /// Prints the verdict, or the whole report. A run fails that was `over` before the time that was asked
+    /// for.
     ///
     /// # Errors
     /// If it can't be printed.
@@ -113,6 +121,7 @@ impl Foreground {
         command: &str,
         ended: RealRunOutcome,
         own: &[(&str, String)],
+        over: Option<String>,
     ) -> anyhow::Result<Outcome> {
         let recorded = ended.recorded.fields();
         let ran = ended.ran();
@@ -121,6 +130,12 @@ impl Foreground {
         recorded.into_iter().for_each(|(name, value)| report.set(name, value));
         for (key, value) in own {
             report = report.with(*key, value.as_str());
+        }
+        if let Some(why) = over {
+            report.set("ended_because", why.as_str());
+            if let Some(time) = self.time {
+                report.fail(format!("it was to last {time}, but {why}"));
+            }
         }
         let fidelity = ran.counted.fidelity.as_ref();
         if let Some(fidelity) = fidelity {

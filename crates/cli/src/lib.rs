@@ -24,7 +24,7 @@ pub use outcome::Outcome;
 use clap::{FromArgMatches, Parser};
 use clap_complete::CompleteEnv;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Longwire puts the network of your choice between real programs.
@@ -68,12 +68,18 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if !error.use_stderr() {
-                usage::print(&error);
-                return ExitCode::SUCCESS;
+                return match usage::print(&error) {
+                    Err(why) if why.kind() != ErrorKind::BrokenPipe => {
+                        outcome::note(&format!("longwire: can't write to standard output: {why}"));
+                        ExitCode::from(2)
+                    }
+                    _ => ExitCode::SUCCESS,
+                };
             }
             let object = json::of_usage(&error);
             if !commands::exec::write_usage_error(&words, &object) {
-                print_error(&words, &object, || usage::print(&error));
+                // If it can't be printed, that can't be either.
+                print_error(&words, &object, || _ = usage::print(&error));
             }
             return ExitCode::from(2);
         }

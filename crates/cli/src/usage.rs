@@ -43,15 +43,17 @@ fn is_quantity(parser: &ValueParser) -> bool {
 }
 
 /// Prints help, or an error of the command line.
-pub fn print(error: &clap::Error) {
-    // Help may go to a pipe that is already closed.
-    let _ = match fault_and_fix(error) {
+///
+/// # Errors
+/// If it can't be printed.
+pub fn print(error: &clap::Error) -> io::Result<()> {
+    match fault_and_fix(error) {
         Some(_) if has_colours() => {
             write!(io::stderr(), "{}", in_words(error, &error.render().ansi().to_string()))
         }
         Some(_) => write!(io::stderr(), "{}", text(error)),
         None => error.print(),
-    };
+    }
 }
 
 /// The text of an error of the command line.

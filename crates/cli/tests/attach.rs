@@ -237,6 +237,21 @@ fn it_ends_with_the_namespace() {
     assert!(said.contains(&format!("namespace {} has ended", pair.inside)), "{said}");
 }
 
+/// It fails if a time was asked for, and the report has the reason.
+#[test]
+fn an_interface_that_goes_ends_it() {
+    for (test, options, code) in [("gone", &["--json"][..], 0), ("early", &["--json", "--for", "60s"], 1)] {
+        let Some(pair) = Pair::new(test) else { return };
+        let attached = pair.attach(&[&["--delay", "1ms"], options].concat());
+        assert!(Pair::within(&pair.inside, &["ip", "link", "del", "eth0"]).status.success());
+        let ended = attached.wait();
+        let report: serde_json::Value = serde_json::from_str(&ended.output).unwrap();
+        let why = format!("the interface of namespace {} is gone", pair.inside);
+        assert_eq!((ended.code, &report["ended_because"]), (Some(code), &why.as_str().into()), "{report:#}");
+        assert_eq!(report["failures"].to_string().contains(&why), code == 1, "{report:#}");
+    }
+}
+
 #[test]
 fn the_report_is_json_and_ctl_changes_the_link() {
     let Some(pair) = Pair::new("json") else { return };

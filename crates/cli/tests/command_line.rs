@@ -32,6 +32,17 @@ fn words(line: &str) -> Option<Vec<String>> {
     (words.first().is_some_and(|word| word == "longwire")).then_some(words)
 }
 
+/// /dev/full is a full disk.
+#[test]
+fn help_that_can_not_be_printed_is_an_error() {
+    for option in ["--help", "--version"] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = Process::new(env!("CARGO_BIN_EXE_longwire")).arg(option).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        assert!(stderr(&output).contains("can't write to standard output: No space left"), "{option}");
+    }
+}
+
 fn assert_parses(line: &str, whence: &str) {
     let words = words(line).unwrap_or_else(|| panic!("{whence}: {line}"));
     if let Err(error) = Cli::try_parse_from(&words) {

@@ -45,7 +45,7 @@ fn heard(socket: &UdpSocket) -> (Vec<u8>, String) {
 #[test]
 fn what_comes_from_inside_goes_out_with_the_external_address() {
     let Some(lab) = RouterLab::new("nat") else { return };
-    let half = nat(&lab, &[]);
+    let mut half = nat(&lab, &[]);
     let (own, far, other) =
         (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"), udp(&lab, "b", "10.0.2.9:8"));
     own.send_to(b"one", "10.0.2.9:7").unwrap();
@@ -99,7 +99,7 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
     let ended: Vec<_> = (0..4).map(|_| half.event("ended")).collect();
     let own = ended.iter().find(|event| event["inside"] == "10.0.1.9:5000").unwrap();
     assert!((0..2).all(|way| own["packets"][way].as_u64() > Some(0)), "{own}");
-    half.end();
+    assert!(half.child.wait().unwrap().success());
     assert_eq!(lab.programs("nat44").len(), 0, "it takes away what it has installed");
 }
 

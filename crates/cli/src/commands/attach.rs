@@ -97,13 +97,14 @@ impl Args {
         let diversion = attachment.divert().map_err(of)?;
         self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));
         outlook.iter().for_each(|what| self.foreground.say(what));
-        self.foreground.wait(&run, &signals, || over(&found, attachment));
+        let over = self.foreground.wait(&run, &signals, || over(&found, attachment));
         if diversion.let_pass().is_ok() {
             drain(&run);
         }
         drop(diversion);
         let ended = run.stop();
-        self.foreground.report("attach", ended, &[("namespace", found.name), ("interface", self.interface)])
+        let own = [("namespace", found.name), ("interface", self.interface)];
+        self.foreground.report("attach", ended, &own, over)
     }
 }
 

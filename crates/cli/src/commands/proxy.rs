@@ -3,7 +3,7 @@
 use super::exec::link::{LinkArgs, LinkEnds, outlook};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
     CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, SocketNetwork, abilities,
@@ -107,6 +107,9 @@ impl Args {
         let entrance = Entrance::open(self.udp, self.listen)
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let at = entrance.address()?;
+        if let Some(to) = service.iter().find(|to| is_at(at, **to)) {
+            bail!("--to {to} is where the proxy itself listens: connections would go round in it");
+        }
         let means = self.means()?;
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         // From here on a signal while the ends are made leaves nothing behind.
@@ -127,10 +130,10 @@ impl Args {
         let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
         self.foreground.say(&format!("{at} leads to {to}, by {packets} that cross the link; Ctrl-C ends it"));
         outlook.iter().for_each(|what| self.foreground.say(what));
-        self.foreground.wait(&up.run, &signals, || None);
+        let over = self.foreground.wait(&up.run, &signals, || None);
         drop(up.relays);
         let own = [("listen", at.to_string()), ("to", to), ("stack", whose.to_owned())];
-        self.foreground.report("proxy", up.run.stop(), &own)
+        self.foreground.report("proxy", up.run.stop(), &own, over)
     }
 
     /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must
@@ -223,6 +226,14 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     }
     text.parse()
         .map_err(|_| format!("\"{text}\" is not an address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
+}
+
+/// Whether what listens at `at` is reached by `to`: at all addresses of this machine, if at an unspecified
+/// one.
+fn is_at(at: SocketAddr, to: SocketAddr) -> bool {
+    let (own, other) = (at.ip().to_canonical(), to.ip().to_canonical());
+    let is_own = || UdpSocket::bind((other, 0)).is_ok();
+    at.port() == to.port() && (own == other || own.is_unspecified() && is_own())
 }
 
 /// The name under which `longwire ctl` finds it.

@@ -141,9 +141,9 @@ impl RunArgs {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.listen))
             .with_context(|| format!("can't listen on TCP port {}", self.listen))?;
         self.foreground.say(&format!("carrying packets between {} and {}", self.left, self.right));
-        self.foreground.wait(&run, signals, || None);
+        let over = self.foreground.wait(&run, signals, || None);
         drop((listener, tcp));
-        self.foreground.report("quic-interop", run.stop(), &[("scenario", self.scenario.join(" "))])
+        self.foreground.report("quic-interop", run.stop(), &[("scenario", self.scenario.join(" "))], over)
     }
 }
 

@@ -225,6 +225,8 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     assert!(said.contains("not faithful: interface down ("), "{said}");
     assert_eq!(stderr(&output), "", "what is said goes to the log");
     assert!(failures().contains("not faithful: interface down ("), "{}", failures());
+    let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    assert_eq!(told["exit_code"].as_u64(), Some(0), "the command's own");
     // A failing command's own code is kept.
     let output = exec(&script.replace("exit 0", "exit 9"));
     assert_eq!(output.status.code(), Some(9));

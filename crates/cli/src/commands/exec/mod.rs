@@ -395,7 +395,7 @@ impl Args {
         let unfaithful = required.filter(|fidelity| !verdict::has_shown_faithful(fidelity));
         let code = if unfaithful.is_some() && end.code == 0 { NOT_FAITHFUL } else { end.code };
         let report = || {
-            let mut report = ran.report().with("exit_code", code);
+            let mut report = ran.report().with("exit_code", end.code);
             report.command = "exec".to_owned();
             fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
             unfaithful.iter().for_each(|fidelity| report.fail(verdict::brief(fidelity)));

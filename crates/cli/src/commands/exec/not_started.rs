@@ -28,7 +28,9 @@ pub fn not_started(program: &OsStr, user: Option<&User>, error: &io::Error) -> C
         true => (NOT_FOUND, "there is no such command".to_owned()),
         false => (CANNOT_RUN, error.to_string()),
     };
-    CommandEnd { code, fault: Some(format!("{}: {why}", program.to_string_lossy())) }
+    let name = program.to_string_lossy();
+    let name = if name.is_empty() { "\"\"".into() } else { name };
+    CommandEnd { code, fault: Some(format!("{name}: {why}")) }
 }
 
 /// Whether a program that is called by its name is in a folder of PATH, as far as the user may look.

@@ -1,9 +1,9 @@
 //! Files that `exec` writes: those of the user who runs the command, made with that user's rights; else, as
 //! root by sudo, they are made for the caller.
 
-use crate::outcome;
 use anyhow::Context;
 use longwire_lab::User;
+use longwire_report::printable;
 use longwire_rundir::own_uid;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -62,11 +62,10 @@ impl Outputs {
 
     /// Writes the report, or the error, to its file; standard output belongs to the command.
     pub fn report(&self, file: &Path, text: &str) -> anyhow::Result<()> {
-        if file.as_os_str() == "-" {
-            outcome::note(text);
-            return Ok(());
-        }
-        let written = self.write(file, &format!("{text}\n"));
+        let written = match file.as_os_str() == "-" {
+            true => writeln!(io::stderr(), "{}", printable(text)),
+            false => self.write(file, &format!("{text}\n")),
+        };
         written.with_context(|| format!("the report can't be written to {}", file.display()))
     }
 
