@@ -6,6 +6,7 @@
 )]
 
 use crate::agent::{Agent, AgentError, AgentState, PartRequest, PartState, of_part};
+use crate::document::with_descriptions;
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, blocking};
@@ -55,7 +56,7 @@ pub(crate) fn router(agent: Arc<dyn Agent>) -> Router {
         .routes(routes!(part, start, end))
         .routes(routes!(openapi));
     let (own, document) = own.split_for_parts();
-    let document = Arc::new(serde_json::to_value(document).unwrap_or_default());
+    let document = Arc::new(with_descriptions(serde_json::to_value(document).unwrap_or_default()));
     own.layer(DefaultBodyLimit::max(MAX_PART))
         .fallback(ask_part)
         .method_not_allowed_fallback(not_allowed)

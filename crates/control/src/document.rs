@@ -3,6 +3,7 @@
 
 use crate::changes::MAX_CHANGES;
 use crate::object::{Bounds, Kind, Quantity, Settable};
+use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 /// The methods that each path takes.
@@ -30,6 +31,22 @@ impl Methods {
         };
         self.0.iter().find(|(pattern, _)| fits(pattern)).map(|(_, methods)| &**methods)
     }
+}
+
+/// The document with a description of every response, which OpenAPI requires: the words of its status, where
+/// there is no other.
+pub(crate) fn with_descriptions(mut document: Value) -> Value {
+    let methods = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = methods.filter_map(|(_, methods)| methods.as_object_mut()).flatten();
+    let responses = operations.filter_map(|(_, operation)| operation["responses"].as_object_mut()).flatten();
+    for (status, response) in responses {
+        let reason =
+            StatusCode::from_bytes(status.as_bytes()).ok().and_then(|status| status.canonical_reason());
+        if response.get("description").is_none() {
+            response["description"] = reason.unwrap_or("An answer").into();
+        }
+    }
+    document
 }
 
 /// The generic endpoints.

@@ -31,7 +31,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(renew))
         .routes(routes!(replace, remove))
         .routes(routes!(state, set_state))
-        .routes(routes!(events))
+        .routes(routes!(records))
         .routes(routes!(maps))
         .routes(routes!(entries, write))
         .routes(routes!(values))
@@ -127,7 +127,7 @@ async fn set_state(
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/events",
     params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = Rings, responses((status = OK, body = Object), Refusals))]
-async fn events(
+async fn records(
     instance: Running,
     InPath((router, fid)): InPath<(String, u32)>,
     Body(rings): Body<Rings>,

@@ -92,7 +92,7 @@ pub struct TopologyLink {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
-    /// Number of the last known log entry: later ones are shown.
+    /// Number of the last known log entry: later ones are shown, or all if there is no such number yet.
     #[serde(default)]
     #[param(default = 0, value_type = usize)]
     pub after: u64,

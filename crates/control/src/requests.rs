@@ -88,6 +88,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         };
         let bytes = timeout(BODY_TIME, Bytes::from_request(request, state)).await.map_err(late)?;
         let bytes = bytes.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        // Which would be read as the fields of an object, in the order of their declaration.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is a list; write an object"));
+        }
         let read = serde_json::from_slice(&bytes);
         read.map(Self).map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))
     }

@@ -7,7 +7,7 @@
 
 use crate::answers::Written;
 use crate::changes::Changes;
-use crate::document::{Methods, for_each_kind};
+use crate::document::{Methods, for_each_kind, with_descriptions};
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
@@ -109,7 +109,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
 /// The OpenAPI document of an instance's API, with the settings that changes accept.
 pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
     let written = serde_json::to_value(described().split_for_parts().1).unwrap_or_default();
-    for_each_kind(written, settable)
+    for_each_kind(with_descriptions(written), settable)
 }
 
 /// Identifies the instance.

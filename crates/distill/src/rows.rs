@@ -86,7 +86,9 @@ fn rate(found: &RateFinding, level: Level) -> Row {
         RateFinding::Limited(rate) => estimate("rate", "bit/s", rate, level, "sign test"),
         RateFinding::Unknown { fastest_bit_per_second, waited } => {
             let why = match waited {
-                0 => "not determined: no packet waited for another".to_owned(),
+                0 => {
+                    "not determined: no packet was seen to wait for another, which jitter can hide".to_owned()
+                }
                 _ => format!("not determined: packets that waited for others: {waited}, too few"),
             };
             let row = Row::new("rate", "bit/s").note(why);

@@ -102,7 +102,7 @@ fn rate(text: &mut Text, found: &RateFinding) {
         }
         RateFinding::Unknown { fastest_bit_per_second, waited } => {
             let why = match waited {
-                0 => "no packet waited for another".into(),
+                0 => "no packet was seen to wait for another, which jitter can hide".into(),
                 _ => format!("only {} waited for others", counted(*waited, "packet")),
             };
             let fastest = fastest_bit_per_second.map(|rate| {

@@ -31,8 +31,13 @@ pub fn param(param: &Param) -> Value {
         ParamKind::Probability => {
             json!({ "anyOf": [Probability::json_schema(generator), { "type": "number" }] })
         }
-        ParamKind::Integer { min, max: u64::MAX } => json!({ "type": "integer", "minimum": min }),
-        ParamKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ParamKind::Integer { min, max } => {
+            let mut number = json!({ "type": ["integer", "string"], "minimum": min, "pattern": "^[0-9]+$" });
+            if max < u64::MAX {
+                number["maximum"] = json!(max);
+            }
+            number
+        }
         ParamKind::Limit => {
             json!({ "anyOf": [{ "type": "string", "examples": ["100 packets", "64 KiB", "50 ms"] },
                 { "type": "integer", "minimum": 0 }] })

@@ -303,7 +303,7 @@ pub(crate) struct AtKeys {
     pub(crate) remove_route: Listed<RouteTarget>,
     /// Objects to add, alone in their entry: { link = { … } } with the keys of a [[link]], or the text of
     /// sections.
-    #[schemars(with = "serde_json::Value")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) add: Option<Written<Text>>,
     /// Links to remove, alone in their entry or with add.
     pub(crate) remove: Option<Listed<Name>>,

@@ -106,7 +106,7 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
         if first {
             list.push(param(&spec.params[0]));
         }
-        list.push(table(spec, first));
+        list.push(table(spec));
     }
     for (key, known) in &mut keys {
         // The name of a kind selects that block with its defaults.
@@ -132,14 +132,14 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
     keys
 }
 
-/// The long form of a block: a table of its parameters. A key's first kind need not be named.
-fn table(spec: &Spec, first: bool) -> Value {
-    let mut properties = Map::new();
-    properties.insert("kind".into(), json!({ "const": spec.kind, "description": spec.summary }));
-    properties.extend(spec.params.iter().map(|row| (row.name.to_string(), param(row))));
-    let given = spec.params.iter().filter(|param| param.default.is_required()).map(|param| param.name);
-    let required: Vec<&str> = given.chain((!first).then_some("kind")).collect();
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+/// The long form of a block: a table of its parameters. Without `kind` it is the first kind that has them
+/// all.
+fn table(spec: &Spec) -> Value {
+    let kind = json!({ "const": spec.kind, "description": spec.summary });
+    let mut table =
+        json!({ "type": "object", "properties": { "kind": kind }, "additionalProperties": false });
+    add_row(&mut table, spec);
+    table
 }
 
 #[cfg(test)]

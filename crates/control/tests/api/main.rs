@@ -297,7 +297,8 @@ fn programs_of_routers_are_asked_for() {
         let problem = refused(client.forwarders("coer", &ask));
         assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("core")), "{ask:?}");
     }
-    for body in [r#"{"forwarder": {}, "colour": 1}"#, r#"{"object": "00"}"#, "[]"] {
+    // A list is not read as the fields of an object, in their order.
+    for body in [r#"{"forwarder": {}, "colour": 1}"#, r#"{"object": "00"}"#, "[]", r#" [{}, "00", null]"#] {
         let (status, _) =
             request(server.path(), "POST", "/v1/routers/core/forwarders", "application/json", body);
         assert_eq!(status, 400, "{body}");
