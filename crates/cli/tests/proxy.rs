@@ -283,7 +283,7 @@ fn unusable_input_is_reported() {
     assert!(error(&["--listen", "0", "--to", "127.0.0.1"]).contains("--to 127.0.0.1 can't be found"));
     assert!(error(&["--listen", "0", "--to", "127.0.0.1:0"]).contains("port 0"));
     assert!(error(&["--listen", "0", "--to", "127.0.0.1:9", "--dealy", "1ms"]).contains("--delay"));
-    // Itself, also by another of its addresses. Nothing else can listen at this port meanwhile.
+    // Itself, also by another of its addresses. The port was free a moment ago.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for own in ["127.0.0.1", "0.0.0.0", "[::]"] {
         let said = error(&["--listen", &format!("{own}:{free}"), "--to", &format!("127.0.0.1:{free}")]);
