@@ -1,7 +1,7 @@
 //! `longwire control heavy-hitters`: finds the flows that send most, and polices those that send too much.
 
 use crate::session::{Entry, RouterSession, address_at, double_at, per_second};
-use crate::{Interval, ResidentArgs};
+use crate::{Interval, ResidentArgs, protocol_name};
 use anyhow::ensure;
 use longwire_report::cells;
 use longwire_report::output;
@@ -181,22 +181,12 @@ impl Flow {
         }
     }
 
-    fn protocol_name(self) -> String {
-        match self.protocol {
-            1 => "icmp".into(),
-            6 => "tcp".into(),
-            17 => "udp".into(),
-            58 => "icmpv6".into(),
-            other => other.to_string(),
-        }
-    }
-
     fn json(self) -> Value {
         let address = |end: SocketAddr| Value::from(end.ip().to_string());
         json!({
             "source": address(self.source), "source-port": self.source.port(),
             "destination": address(self.destination), "destination-port": self.destination.port(),
-            "protocol": self.protocol_name(),
+            "protocol": protocol_name(self.protocol),
         })
     }
 }
@@ -207,7 +197,7 @@ impl fmt::Display for Flow {
             let address: IpAddr = end.ip();
             if self.has_ports() { end.to_string() } else { address.to_string() }
         };
-        write!(f, "{} > {} {}", end(self.source), end(self.destination), self.protocol_name())
+        write!(f, "{} > {} {}", end(self.source), end(self.destination), protocol_name(self.protocol))
     }
 }
 

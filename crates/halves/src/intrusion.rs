@@ -85,7 +85,7 @@ impl Args {
         ensure!(self.within > Nanos::ZERO, "--within must be more than 0");
         let session = RouterSession::take(&self.target, self.json)?;
         let fid = session.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
-        session.put(fid, ".bss", &[0; 4], &signatures())?;
+        session.fill(fid, ".bss", &[(vec![0; 4], signatures().to_vec())])?;
         // The detector matches nothing before its signatures are there.
         session.tell(
             &json!({ "event": "watching", "router": self.target.router }),
@@ -97,6 +97,7 @@ impl Args {
             fid,
             filtered: HashMap::new(),
             settled: HashMap::new(),
+            unfiltered: HashSet::new(),
         };
         session.every(self.interval.nanos(), |_| watch.look())?;
         Ok(())
@@ -115,6 +116,8 @@ struct IntrusionWatch<'p> {
     filtered: HashMap<IpAddr, Instant>,
     /// For each filtered source: its packets and the time of its last packet when it was filtered.
     settled: HashMap<IpAddr, FilteredSource>,
+    /// Reported sources for which there is no filter yet.
+    unfiltered: HashSet<IpAddr>,
 }
 
 #[derive(Default)]
@@ -132,6 +135,7 @@ impl IntrusionWatch<'_> {
         let known: HashSet<IpAddr> =
             events.iter().chain(&probes).filter_map(|(key, _)| address_at(key, 0)).collect();
         self.settled.retain(|source, _| known.contains(source) || self.filtered.contains_key(source));
+        self.unfiltered.retain(|source| known.contains(source));
         let since = |source: &IpAddr| self.settled.get(source).map_or(0, |settled| settled.until);
         let mut found = scans(&probes, &self.args.limits(), since);
         let settled = |source: &IpAddr, number| self.settled.get(source)?.packets.get(&number).copied();
@@ -144,6 +148,7 @@ impl IntrusionWatch<'_> {
         Ok(())
     }
 
+    /// Adds a source to the filters. If they are full, that is reported, and tried again in each interval.
     fn filter(
         &mut self,
         source: IpAddr,
@@ -151,6 +156,15 @@ impl IntrusionWatch<'_> {
         events: &[Entry],
         probes: &[Entry],
     ) -> anyhow::Result<()> {
+        let entry = (address_bytes(source).to_vec(), vec![0; 8]);
+        if let Err(error) = self.session.fill(self.fid, "filters", &[entry]) {
+            if !self.unfiltered.insert(source) {
+                return Ok(());
+            }
+            output::note(&format!("no filter for {source}: {}", output::chain(error.as_ref())));
+            return self.report(source, why, None);
+        }
+        self.unfiltered.remove(&source);
         let settled = self.settled.entry(source).or_default();
         for (key, value) in events.iter().filter(|(key, _)| address_at(key, 0) == Some(source)) {
             if let (Some(number), Some(packets)) = (word_at(key, 16), double_at(value, 0)) {
@@ -159,14 +173,15 @@ impl IntrusionWatch<'_> {
         }
         let own = probes.iter().filter(|(key, _)| address_at(key, 0) == Some(source));
         settled.until = own.filter_map(|(_, value)| double_at(value, 0)).max().unwrap_or(settled.until);
-        if let Err(error) = self.session.put(self.fid, "filters", &address_bytes(source), &[0; 8]) {
-            output::note(&format!("no filter for {source}: {}", output::chain(error.as_ref())));
-            return Ok(());
-        }
         self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));
+        self.report(source, why, Some(self.args.expiry))
+    }
+
+    fn report(&self, source: IpAddr, why: &str, filtered: Option<Nanos>) -> anyhow::Result<()> {
         let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why,
-            "filtered_ns": self.args.expiry.0 });
-        self.session.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
+            "filtered_ns": filtered.map(|time| time.0) });
+        let outcome = filtered.map_or("not filtered".into(), |time| format!("filtered for {time}"));
+        self.session.tell(&event, &format!("intrusion: {source}: {why}; {outcome}"))
     }
 
     /// Removes expired sources from the filters.
@@ -180,7 +195,7 @@ impl IntrusionWatch<'_> {
             let entries = self.session.entries(self.fid, "filters")?;
             let dropped = entries.iter().find(|(filtered, _)| *filtered == key);
             let dropped = dropped.and_then(|(_, value)| double_at(value, 0)).unwrap_or(0);
-            self.session.delete(self.fid, "filters", &key)?;
+            self.session.prune(self.fid, "filters", &[key.to_vec()])?;
             let event = json!({ "event": "expired", "source": source.to_string(), "dropped": dropped });
             let dropped = counted(dropped, "packet");
             let text = format!("expired: {source} is no longer filtered; {dropped} dropped");

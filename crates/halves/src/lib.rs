@@ -100,3 +100,14 @@ impl RouterArgs {
         Ok(socket.to_owned())
     }
 }
+
+/// The usual name of an IP protocol, or its number.
+fn protocol_name(protocol: u8) -> String {
+    match protocol {
+        1 => "icmp".into(),
+        6 => "tcp".into(),
+        17 => "udp".into(),
+        58 => "icmpv6".into(),
+        other => other.to_string(),
+    }
+}

@@ -1,7 +1,7 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
 use crate::session::{RouterSession, address_at, address_bytes, double_at, word_at};
-use crate::{Interval, ResidentArgs};
+use crate::{Interval, ResidentArgs, protocol_name};
 use anyhow::Context;
 use longwire_scenario::WrittenForwarder;
 use longwire_units::counted;
@@ -160,7 +160,7 @@ fn count_by(session: &RouterSession, fid: u32, counters: &[Counter]) -> anyhow::
     for entry in counters.iter().filter_map(|counter| counter.entry()) {
         // Existing counters continue.
         if !known.iter().any(|(key, _)| *key == entry) {
-            session.put(fid, "addresses", &entry, &[0; 16])?;
+            session.fill(fid, "addresses", &[(entry.to_vec(), vec![0; 16])])?;
         }
     }
     let properties = u32::from_le_bytes(session.data(fid)?);
@@ -199,10 +199,7 @@ fn named(property: &str, key: &[u8]) -> Option<String> {
     match (property, number) {
         ("source", 0) | ("destination", 1) => Some(address_at(key, 0)?.to_string()),
         ("source" | "destination", _) => None,
-        ("protocol", 1) => Some("icmp".into()),
-        ("protocol", 6) => Some("tcp".into()),
-        ("protocol", 17) => Some("udp".into()),
-        ("protocol", 58) => Some("icmpv6".into()),
+        ("protocol", number) => Some(protocol_name(u8::try_from(number).ok()?)),
         ("flags", flags) => Some(flag_names(flags)),
         _ => Some(number.to_string()),
     }

@@ -182,16 +182,10 @@ impl RouterSession {
         values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
     }
 
-    /// Removes entries of a program's map; missing ones are ignored.
+    /// Removes entries of a program's map. Missing ones are ignored: the program may have evicted them.
     pub(super) fn prune(&self, fid: u32, map: &str, keys: &[Vec<u8>]) -> anyhow::Result<()> {
         let remove = keys.iter().map(|key| digits(key)).collect();
         self.write(fid, map, MapChange { remove, write: Vec::new() })
-    }
-
-    /// Writes an entry of a program's map.
-    pub(super) fn put(&self, fid: u32, map: &str, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
-        let write = vec![(digits(key), digits(value))];
-        self.write(fid, map, MapChange { remove: Vec::new(), write })
     }
 
     /// Writes entries of a program's map: as many as fit a request, about 600 of 32 bytes.
@@ -202,11 +196,6 @@ impl RouterSession {
 
     fn write(&self, fid: u32, map: &str, change: MapChange) -> anyhow::Result<()> {
         self.ask(&ProgramRequest::Write(fid, map.into(), change)).map(drop)
-    }
-
-    /// Removes an entry of a program's map. A missing entry is not an error: the program may have evicted it.
-    pub(super) fn delete(&self, fid: u32, map: &str, key: &[u8]) -> anyhow::Result<()> {
-        self.write(fid, map, MapChange { remove: vec![digits(key)], write: Vec::new() })
     }
 
     /// Removes all entries of a program's map, or sets them to zero in an array.

@@ -51,7 +51,7 @@ const FIRST_MAP: u32 = 0x100;
 const FIRST_HANDLE: u32 = FIRST_MAP + MAX_MAPS as u32;
 
 impl Region {
-    /// Its number, the upper half of its addresses. 0 is unused, so that no address is 0.
+    /// Its number, the upper half of its addresses. 0 is unused, so that no address in a region is 0.
     pub const fn number(self) -> u32 {
         match self {
             Self::Context => 1,

@@ -38,11 +38,6 @@ impl<'a> Packet<'a> {
         &mut self.buffer[self.start as usize..self.end as usize]
     }
 
-    /// The whole buffer, for compiled programs.
-    pub fn buffer_mut(&mut self) -> &mut [u8] {
-        self.buffer
-    }
-
     /// Moves its beginning by `offset` bytes; added bytes keep the buffer's contents. False, without effect,
     /// if there is no room or less than [`MIN_PACKET`] bytes would be left.
     #[must_use]

@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A rate limit (the generic cell rate algorithm of ITU-T I.371). Fractions of a nanosecond are carried over,
 /// so that the rate is exact.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     rate: u64,
     interval: u64,
     /// Remainder of a second after `rate` intervals, in nanoseconds.
@@ -67,6 +67,15 @@ mod tests {
             (5 * ms, false),
             (6 * ms - 1, false),
             (6 * ms, true),
+            (6 * ms, false),
+            (7 * ms, true),
+            // After a pause a burst again.
+            (20 * ms, true),
+            (20 * ms, true),
+            (20 * ms, true),
+            (20 * ms, false),
+            // Packets' times may be slightly out of order.
+            (19 * ms, false),
         ];
         for (at, allowed) in table {
             assert_eq!(bucket.take(Nanos(at)), allowed, "at {at}");

@@ -31,6 +31,7 @@ mod wire;
 pub use admission::{Admission, Capacity, DoesNotFit, Request};
 pub use allowance::{COPIED_LINE, TRIP};
 pub use attachment::{Counts, OfferError};
+pub use bucket::Bucket;
 pub use cut::CutReason;
 pub use inline::{Inline, InlineService};
 pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, RingSizes, VERSION, Verdict};

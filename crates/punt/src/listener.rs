@@ -237,7 +237,16 @@ impl Host {
     }
 
     fn accept(&mut self) {
-        while let Ok((socket, _)) = self.listener.accept() {
+        loop {
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // Without free descriptors the connection stays queued, and would end the next wait.
+                    shared::wait(&[self.stopped.as_fd()], LOOK);
+                    return;
+                }
+            };
             let greeters =
                 self.peers.iter().filter(|peer| matches!(peer.state, ClientState::Greeting(..))).count();
             if greeters >= GREETERS || socket.set_nonblocking(true).is_err() {

@@ -161,7 +161,7 @@ impl Shares {
 }
 
 /// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
+pub(crate) const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
 
 /// Hash of a packet's flow: addresses, protocol and ports. Ports of fragments are ignored, so that all of a
 /// packet take one path. IPv6 flow labels replace protocol and ports, if set (RFC 6438). The seed differs

@@ -1,5 +1,6 @@
 //! Policing of exceptional work: rate limits by the packets' times.
 
+use longwire_punt::Bucket;
 use longwire_units::Nanos;
 
 /// Kinds of policed work, with separate limits for each port.
@@ -140,35 +141,6 @@ impl Limits {
     }
 }
 
-/// A token bucket, represented by the time at which it will be full again (the generic cell rate algorithm of
-/// ITU-T I.371): one number, no division.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    /// Nanoseconds per token.
-    interval: u64,
-    /// Maximum distance of `full_at` from now.
-    depth: u64,
-    full_at: u64,
-}
-
-impl Bucket {
-    fn new(limit: Limit) -> Self {
-        let interval = 1_000_000_000_u64.checked_div(limit.rate.into()).unwrap_or(u64::MAX);
-        let depth = interval.saturating_mul(u64::from(limit.burst.max(1)) - 1);
-        Self { interval, depth, full_at: 0 }
-    }
-
-    #[inline]
-    fn take(&mut self, now: Nanos) -> bool {
-        let begin = self.full_at.max(now.0);
-        let allowed = begin - now.0 <= self.depth && self.interval != u64::MAX;
-        if allowed {
-            self.full_at = begin.saturating_add(self.interval);
-        }
-        allowed
-    }
-}
-
 /// Remaining allowances of all ports, and counts of refusals.
 #[derive(Debug)]
 pub(crate) struct Police {
@@ -178,7 +150,10 @@ pub(crate) struct Police {
 
 impl Police {
     pub fn new(limits: &Limits, ports: usize) -> Self {
-        let each = PolicedWork::ALL.map(|work| Bucket::new(limits.of(work)));
+        let each = PolicedWork::ALL.map(|work| {
+            let Limit { rate, burst } = limits.of(work);
+            Bucket::new(rate.into(), burst.into())
+        });
         Self { buckets: vec![each; ports], refused: [0; PolicedWork::ALL.len()] }
     }
 
@@ -199,32 +174,6 @@ impl Police {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_burst_then_the_rate() {
-        let mut bucket = Bucket::new(Limit { rate: 1000, burst: 3 });
-        let ms = 1_000_000;
-        // (time, allowed): three at once, then one a millisecond; after a pause three again.
-        let table = [
-            (5 * ms, true),
-            (5 * ms, true),
-            (5 * ms, true),
-            (5 * ms, false),
-            (6 * ms - 1, false),
-            (6 * ms, true),
-            (6 * ms, false),
-            (7 * ms, true),
-            (20 * ms, true),
-            (20 * ms, true),
-            (20 * ms, true),
-            (20 * ms, false),
-            // Packets' times may be slightly out of order.
-            (19 * ms, false),
-        ];
-        for (at, allowed) in table {
-            assert_eq!(bucket.take(Nanos(at)), allowed, "at {at}");
-        }
-    }
 
     #[test]
     fn ports_and_kinds_have_their_own() {

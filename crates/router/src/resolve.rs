@@ -243,7 +243,10 @@ impl Core {
                 DueWork::Ask { port, address, mac, is_gateway } => {
                     self.ask(pool, (port, address, mac), is_gateway, out);
                 }
-                DueWork::Noted { port, mac, waiting } => self.send_waiting(pool, waiting, (port, mac), out),
+                DueWork::Noted { port, mac, waiting } => {
+                    self.send_waiting(pool, waiting, (port, mac), out);
+                    self.before.clear();
+                }
                 DueWork::GivenUp { mut waiting, .. } => {
                     while let Some(handle) = waiting.pop(pool) {
                         self.neighbours.release(pool.meta(handle).segments);

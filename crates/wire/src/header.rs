@@ -11,7 +11,7 @@ pub fn ethernet_header(destination: [u8; 6], source: [u8; 6], ethertype: u16) ->
     header
 }
 
-/// Fields of an IPv4 header without options (RFC 791, 3.1): not a fragment, and with DF set.
+/// Fields of an IPv4 header without options (RFC 791, 3.1): not a fragment, and without DF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv4Header {
     /// The source address.

@@ -2,7 +2,7 @@
 
 use crate::checksum::{Sum, pseudo_v6};
 use crate::icmp::{is_icmp_error, is_icmpv6_error};
-use crate::{Ethernet, Ipv4, Ipv6, ethertype, l3_offset, protocol};
+use crate::{Ethernet, Ipv4, Ipv4Header, Ipv6, Ipv6Header, ethertype, l3_offset, protocol};
 use longwire_packet::{Handle, Pool};
 
 /// Maximum size of an ICMPv4 error's packet (RFC 1812, section 4.3.2.3).
@@ -55,22 +55,21 @@ fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8
         return None;
     }
     let quoted = &packet[..packet.len().min(LONGEST_V4 - V4_HEADER - ICMP_HEADER)];
-    let length = (V4_HEADER + ICMP_HEADER + quoted.len()) as u16;
-    let mut header = [0; V4_HEADER];
-    header[0] = 0x45;
-    header[2..4].copy_from_slice(&length.to_be_bytes());
-    header[8] = HOP_LIMIT;
-    header[9] = protocol::ICMP;
-    header[12..16].copy_from_slice(&ip.destination().to_be_bytes());
-    header[16..20].copy_from_slice(&ip.source().to_be_bytes());
-    let sum = Sum::default().bytes(&header).checksum();
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let header = Ipv4Header {
+        source: ip.destination(),
+        destination: ip.source(),
+        protocol: protocol::ICMP,
+        ttl: HOP_LIMIT,
+        traffic_class: 0,
+        id: 0,
+        payload_len: (ICMP_HEADER + quoted.len()) as u16,
+    };
     let next_hop = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
     let mut message = [3, 4, 0, 0, 0, 0, next_hop[0], next_hop[1]];
     let sum = Sum::default().bytes(&message).bytes(quoted).checksum();
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut reply = way_back(frame, network);
-    reply.extend_from_slice(&header);
+    reply.extend_from_slice(&header.bytes());
     reply.extend_from_slice(&message);
     reply.extend_from_slice(quoted);
     Some(reply)
@@ -86,20 +85,20 @@ fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
     }
     let quoted = &packet[..packet.len().min(LONGEST_V6 - V6_HEADER - ICMP_HEADER)];
     let length = (ICMP_HEADER + quoted.len()) as u16;
-    let mut header = [0; V6_HEADER];
-    header[0] = 0x60;
-    header[4..6].copy_from_slice(&length.to_be_bytes());
-    header[6] = protocol::ICMPV6;
-    header[7] = HOP_LIMIT;
-    header[8..24].copy_from_slice(&ip.destination().to_be_bytes());
-    header[24..40].copy_from_slice(&ip.source().to_be_bytes());
+    let header = Ipv6Header {
+        source: ip.destination(),
+        destination: ip.source(),
+        next_header: protocol::ICMPV6,
+        hop_limit: HOP_LIMIT,
+        payload_len: length,
+    };
     let mtu = mtu.to_be_bytes();
     let mut message = [2, 0, 0, 0, mtu[0], mtu[1], mtu[2], mtu[3]];
     let pseudo = pseudo_v6(ip.destination(), ip.source(), protocol::ICMPV6, length.into());
     let sum = pseudo.bytes(&message).bytes(quoted).checksum();
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut reply = way_back(frame, network);
-    reply.extend_from_slice(&header);
+    reply.extend_from_slice(&header.bytes());
     reply.extend_from_slice(&message);
     reply.extend_from_slice(quoted);
     Some(reply)

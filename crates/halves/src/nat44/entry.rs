@@ -1,7 +1,7 @@
 //! Bindings in the format of the program's map, and in messages.
 
-use super::packet::{TCP, UDP};
 use super::table::Endpoint;
+use crate::protocol_name;
 use crate::session::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
@@ -41,21 +41,13 @@ pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Bind
 
 pub(super) fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
     let text = |end: Endpoint| format!("{}:{}", end.address, end.port);
-    json!({ "event": event, "protocol": name(inside.protocol), "inside": text(inside),
+    json!({ "event": event, "protocol": protocol_name(inside.protocol), "inside": text(inside),
         "external": text(external) })
 }
 
 pub(super) fn between(inside: Endpoint, external: Endpoint) -> String {
-    let protocol = name(inside.protocol);
+    let protocol = protocol_name(inside.protocol);
     format!("{protocol} {}:{} as {}:{}", inside.address, inside.port, external.address, external.port)
-}
-
-fn name(protocol: u8) -> &'static str {
-    match protocol {
-        TCP => "tcp",
-        UDP => "udp",
-        _ => "icmp",
-    }
 }
 
 /// What the program has recorded about one side of a binding.
@@ -77,6 +69,7 @@ impl BindingUsage {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet::UDP;
     use super::*;
 
     #[test]

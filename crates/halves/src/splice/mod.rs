@@ -5,6 +5,7 @@ mod pair;
 use crate::session::RouterSession;
 use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
+use longwire_control::ClientError;
 use longwire_lab::splicing::PlainTcp;
 use longwire_lab::{Host, Lab};
 use longwire_report::output;
@@ -258,22 +259,21 @@ impl Proxy {
 
     /// Removes the programs of ended connections.
     fn look(&self, time: Duration) -> anyhow::Result<()> {
-        let list = self.session.list()?;
-        let packets = |fid: u32| {
-            let listed = list.iter().find(|listed| listed["fid"] == fid);
-            listed.and_then(|listed| listed["packets"].as_u64()).unwrap_or(0)
-        };
+        // Before the list is read, which then has the programs of all of them.
         let mut all = std::mem::take(&mut *self.spliced.lock().unwrap_or_else(PoisonError::into_inner));
+        let list = self.session.list()?;
         let mut left = Vec::with_capacity(all.len());
         let mut done = Ok(());
         for mut one in all.drain(..) {
-            let packets = one.fids.map(packets);
+            let packets = one.fids.map(|fid| packets(&list, fid));
             match self.has_ended(&mut one, packets, time) {
                 Ok(None) => left.push(one),
                 Ok(Some(why)) => {
                     self.there.fetch_sub(1, Ordering::Relaxed);
-                    done = done.and(self.end(&one, why, packets));
+                    done = done.and(self.end(&one, why, packets.map(Option::unwrap_or_default)));
                 }
+                // It was removed just now: the next list is without it.
+                Err(error) if is_refused(&error) => left.push(one),
                 Err(error) => {
                     left.push(one);
                     done = done.and(Err(error));
@@ -288,10 +288,11 @@ impl Proxy {
     fn has_ended(
         &self,
         one: &mut SplicedConnection,
-        packets: [u64; 2],
+        packets: [Option<u64>; 2],
         time: Duration,
     ) -> anyhow::Result<Option<&'static str>> {
-        let packets = packets.iter().sum();
+        let [Some(there), Some(back)] = packets else { return Ok(Some("removed")) };
+        let packets = there + back;
         one.idle = if packets == one.packets { one.idle + time } else { Duration::ZERO };
         one.packets = packets;
         if one.idle >= Duration::from_nanos(self.args.idle.0) {
@@ -317,8 +318,11 @@ impl Proxy {
     }
 
     fn end(&self, one: &SplicedConnection, why: &str, packets: [u64; 2]) -> anyhow::Result<()> {
-        for fid in one.fids {
-            self.session.remove(fid)?;
+        let removed = one.fids.map(|fid| self.session.remove(fid));
+        // A program that somebody else has removed is refused.
+        let failed = removed.into_iter().filter_map(Result::err).find(|error| !is_refused(error));
+        if let Some(error) = failed {
+            return Err(error);
         }
         let (client, server, [there, back]) = (one.client, one.server, packets);
         let event = json!({
@@ -330,6 +334,17 @@ impl Proxy {
     }
 }
 
+/// Number of packets of a listed program; none if it is not installed any more.
+fn packets(list: &[Value], fid: u32) -> Option<u64> {
+    let listed = list.iter().find(|listed| listed["fid"] == fid)?;
+    Some(listed["packets"].as_u64().unwrap_or(0))
+}
+
+/// Whether the instance has refused a request, as for a program that it does not have.
+fn is_refused(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ClientError::Refused(_)))
+}
+
 /// The splicer's flag for a direction's end.
 const FIN: u8 = 1;
 const RST: u8 = 4;
@@ -337,6 +352,12 @@ const RST: u8 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_not_listed_has_been_removed() {
+        let list = [json!({ "fid": 3, "packets": 7 }), json!({ "fid": 4 })];
+        assert_eq!([3, 4, 5].map(|fid| packets(&list, fid)), [Some(7), Some(0), None]);
+    }
 
     #[test]
     fn servers_are_chosen_by_what_a_line_begins_with() {

@@ -3,6 +3,7 @@
 use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
+use super::limits::FURTHEST;
 use super::refine::refine;
 use super::state::Knowledge;
 use super::value::Value;
@@ -83,6 +84,15 @@ impl Outcome {
             _ => return true,
         };
         match pointer {
+            // An address that was moved by an unbounded number may have become 0.
+            Value::Stack { offset, .. } | Value::State { offset, .. } | Value::Map { offset, .. }
+                if is_null && !offset.is_within(FURTHEST) =>
+            {
+                true
+            }
+            Value::Packet { origin, .. } if is_null && !state.is_ordered(origin) => true,
+            // How far these were moved is not known any more.
+            Value::Stale | Value::Released if is_null => true,
             Value::Map { object, nullable: true, .. } | Value::Held { object, .. } => {
                 state.resolve(object, !is_null);
                 true
@@ -113,5 +123,29 @@ const fn swapped(condition: Condition) -> Condition {
         Condition::SignedLess => Condition::SignedGreater,
         Condition::SignedLessEqual => Condition::SignedGreaterEqual,
         Condition::Equal | Condition::NotEqual | Condition::BitsSet => condition,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scalar::Scalar;
+    use super::super::value::MapOrigin;
+    use super::*;
+
+    /// Of two addresses of one value, each of which may be missing, the first is 0.
+    fn second_if_first_is_null(offset: Scalar) -> Value {
+        let value = |offset| Value::Map { map: MapOrigin::Map(0), object: 7, offset, nullable: true };
+        let mut state = Knowledge::new();
+        state.set(Register::R6, value(offset));
+        state.set(Register::R7, value(Scalar::constant(0)));
+        let outcome = Outcome { condition: Condition::Equal, holds: true, width: Width::W64 };
+        assert!(outcome.assume(&mut state, Register::R6, Operand::Immediate(0)));
+        state.register(Register::R7)
+    }
+
+    #[test]
+    fn a_value_is_missing_only_if_its_address_was_not_moved_to_0() {
+        assert_eq!(second_if_first_is_null(Scalar::constant(8)), Value::constant(0));
+        assert!(matches!(second_if_first_is_null(Scalar::ANY), Value::Map { nullable: true, .. }));
     }
 }

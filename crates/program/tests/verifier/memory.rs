@@ -209,6 +209,32 @@ fn the_state_is_as_large_as_was_asked_for() {
     assert_eq!(check("r0 = 0\n exit").unwrap().state_size(), 0);
 }
 
+/// An address that was moved by an unbounded number may be 0, so that branch is checked like any other.
+#[test]
+fn addresses_moved_without_a_bound_may_be_0() {
+    let compared = |address: &str, bound: &str| {
+        check(&format!(
+            "{address}\n {bound}\n r6 += r7\n if r6 == 0 goto bad\n r0 = 2\n exit
+             bad: r0 = *(u8 *)(r7 + 0)\n exit"
+        ))
+    };
+    let number = "call ktime_get_ns\n r7 = r0";
+    for address in [
+        format!("{number}\n r6 = r10"),
+        format!("{number}\n r1 = 8\n call lw_flow_state\n r6 = r0"),
+        format!("{number}\n r6 = map[0][0]+0 ll"),
+        format!("r6 = *(u32 *)(r1 + 0)\n {number}"),
+    ] {
+        let rejected = compared(&address, "").unwrap_err();
+        assert_eq!(rejected.fault, not_address(Register::R7, "a number"), "{address}");
+        let bounded = compared(&address, "r7 &= 0xffff");
+        assert!(bounded.is_ok(), "{address}");
+    }
+    // It may have been moved before it became invalid.
+    let stale = format!("r6 = *(u32 *)(r1 + 0)\n r2 = 4\n call xdp_adjust_head\n {number}\n r7 &= 0xffff");
+    assert_eq!(compared(&stale, "").unwrap_err().fault, not_address(Register::R7, "a number"));
+}
+
 #[test]
 fn constants_are_known() {
     let initial = [5, 0, 0, 0, 0xfe, 0xff, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0x88];

@@ -18,7 +18,6 @@ impl<C> Router<C> {
     ///
     /// # Errors
     /// If there is no such port, or an address is invalid for a port; nothing has changed then.
-    /// There is no such port, or an address can't be a port's; nothing has changed then.
     #[expect(clippy::type_complexity, reason = "two lists, of two families")]
     pub fn set_addresses(
         &mut self,

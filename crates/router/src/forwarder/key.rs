@@ -1,5 +1,6 @@
 //! Keys: the packets that a forwarder handles.
 
+use crate::group::WITH_PORTS;
 use crate::next_hop::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Ipv6Payload, ethertype, protocol};
 use std::fmt;
@@ -124,8 +125,6 @@ pub enum KeyError {
 /// A flow or mask as numbers: source, destination, and ports, protocol and a bit that is always set.
 pub(crate) type Words = [u64; 5];
 
-/// Protocols whose header begins with two ports.
-const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
 /// Value for the port of a packet that has none.
 const NONE: u64 = 0x1_0000;
 const PORT_BITS: u32 = 17;

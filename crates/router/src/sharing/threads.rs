@@ -227,13 +227,15 @@ fn came_back<C: Classify>(
     let router = (&mut *host.core, &mut *host.classifier);
     let mut ruling =
         host.programs.came_back(&mut job.errand, router, host.pool, (handle, &mut class), host.out);
-    // Earlier packets of its flow may have to be decided first.
-    host.core.before.hold(handle);
-    host.core.before.clear();
-    if let Some(other) = ruling.instead.take() {
-        host.core.settle(host.pool, handle, Fate::Consumed, host.out);
-        handle = other;
+    match ruling.instead.take() {
+        Some(other) => {
+            host.core.settle(host.pool, handle, Fate::Consumed, host.out);
+            handle = other;
+        }
+        // Earlier packets of its flow may have to be decided first.
+        None => host.core.before.hold(handle),
     }
+    host.core.before.clear();
     let cycles = (!broken_off).then_some(job.cycles);
     (granted, Back { ticket: granted.ticket, handle, class, ruling, cycles, broken_off })
 }

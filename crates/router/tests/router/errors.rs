@@ -1,7 +1,7 @@
 //! ICMP errors about packets that programs or services have rewritten: address translation between port 1,
 //! inside, and port 3, whose MTU is 1400.
 
-use crate::programs::{prepared, program};
+use crate::programs::{self, prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use crate::shipped::install;
 use crate::threads::{METER, measured, several, until};
@@ -10,8 +10,9 @@ use longwire_block::DropReason;
 use longwire_punt::{
     AttachmentId, Inline, InlineService, Limits, Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
-use longwire_router::{Installation, Key};
+use longwire_router::{Confirmation, Installation, Key};
 use longwire_units::Nanos;
+use std::net::IpAddr;
 
 const INSIDE: [u8; 4] = [10, 0, 1, 9];
 const FAR: [u8; 4] = [10, 0, 3, 9];
@@ -128,6 +129,21 @@ fn that_a_neighbour_does_not_answer_is_told_inside() {
     assert_told(&seen, 1, NO_HOST, &sent);
 }
 
+/// The next packet has its place in the pool.
+#[test]
+fn what_waited_for_a_neighbour_is_forgotten_when_it_has_gone() {
+    let mut rig = rig();
+    translate(&mut rig);
+    let host = [10, 0, 3, 77];
+    let waits = udp(1, (INSIDE, PORTS[0]), (host, 53), 64, 100);
+    assert_eq!(rig.send(SECOND, 1, &waits)[0], Seen::Kept);
+    let now = Nanos(SECOND + 5);
+    assert!(rig.router.note_neighbour(3, IpAddr::from(host), host_mac(7), Confirmation::Answered, now));
+    assert_eq!(rig.wait(now.0)[0].out().0, 3);
+    let sent = out(1, 100);
+    assert_told(&rig.send(now.0, 1, &sent), 1, EXPIRED, &sent);
+}
+
 /// Translates one packet's source, as NAT44 does.
 struct Translates;
 
@@ -180,4 +196,32 @@ fn processors_on_threads_remember_it_too() {
     let seen = until(&mut rig, |rig, _| rig.router.stats().kept == 0);
     // Port 3 of this rig has another MTU.
     assert_told(&seen, 1, (3, 4, 1280), &sent);
+}
+
+/// A program makes packets longer, except those with a TTL of 1. A packet that it replaces gives up its place
+/// in the pool, which the next one has.
+#[test]
+fn processors_on_threads_forget_a_packet_that_was_replaced() {
+    const GROW: &str = "r2 = *(u32 *)(r1 + 0)
+        r3 = *(u32 *)(r1 + 4)
+        r4 = r2
+        r4 += 34
+        if r4 > r3 goto out
+        r5 = *(u8 *)(r2 + 22)
+        if r5 == 1 goto out
+        r2 = 100
+        call xdp_adjust_tail
+        out: r0 = 2
+        exit";
+    let mut rig = measured(several("cbcs", 2, 4), METER);
+    let grow = Installation { threads: 3, ..programs::general() };
+    programs::install(&mut rig, GROW, grow);
+    let grown = udp(3, (FAR, 53), (INSIDE, PORTS[0]), 64, 100);
+    assert_eq!(rig.send(SECOND, 3, &grown)[0], Seen::Kept);
+    let seen = until(&mut rig, |rig, _| rig.router.stats().kept == 0);
+    assert!(seen.contains(&Seen::Consumed), "{seen:?}");
+    let sent = out(1, 100);
+    assert_eq!(rig.send(SECOND, 1, &sent)[0], Seen::Kept);
+    let seen = until(&mut rig, |rig, _| rig.router.stats().kept == 0);
+    assert_told(&seen, 1, EXPIRED, &sent);
 }
