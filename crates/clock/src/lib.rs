@@ -1,6 +1,10 @@
 //! Clocks of the machine, for code that runs in real time. Blocks never read a clock: they are told the time.
 #![forbid(unsafe_code)]
 
+mod mapping;
+
+pub use mapping::Mapping;
+
 use longwire_units::Nanos;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 

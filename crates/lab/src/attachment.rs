@@ -12,6 +12,7 @@ use longwire_netlink::{Link, Socket, interface_index, link};
 use crate::address::mac_of_place;
 use crate::diversion::{Detour, Diversion};
 use crate::exec_net::{FAR, NEAR};
+use crate::free_network::free_names;
 use crate::host::{HostState, KernelTraffic};
 use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
@@ -92,7 +93,8 @@ impl Attachment {
             );
             return Err(LabError::Interface { interface: interface.name, reason });
         }
-        let ends = [NEAR, FAR].into_iter().zip(free_names(&others)).zip(1..);
+        let names = free_names(others.iter().filter_map(|other| other.forwarding.as_ref()));
+        let ends = [NEAR, FAR].into_iter().zip(names).zip(1..);
         let hosts = ends.map(|((name, interface_name), place)| HostState {
             spec: HostSpec {
                 name: name.to_owned(),
@@ -155,13 +157,4 @@ impl Attachment {
     pub fn down(self) -> Result<(), LabError> {
         self.lab.down()
     }
-}
-
-/// Names that no interface here has and no other lab has planned.
-fn free_names(others: &[LabState]) -> impl Iterator<Item = String> {
-    let taken = |name: &String| {
-        others.iter().any(|other| other.forwarding.as_ref().is_some_and(|f| f.uplink == *name))
-            || interface_index(name).is_ok()
-    };
-    (0u32..).map(|i| format!("lw{i}")).filter(move |name| !taken(name))
 }

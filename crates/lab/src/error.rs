@@ -85,7 +85,8 @@ pub enum LabError {
     },
     /// Every candidate network for the far end is in use.
     #[error(
-        "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"
+        "no free network of four addresses in 100.64.0.0/10, 10.0.0.0/8 or 198.18.0.0/15: remove routes that \
+         cover them"
     )]
     NoFreeNetwork,
     /// A program that carries packets for a user failed.

@@ -12,7 +12,7 @@ use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
 use crate::address::mac_of_place;
 use crate::firewall;
-use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
+use crate::free_network::{Networks, free_names, has_way_out_by_ipv6};
 use crate::host::{HostState, INTERFACE, KernelTraffic};
 use crate::lab::new_state;
 use crate::machine;
@@ -282,7 +282,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabE
     near.spec.gateways = far.iter().copied().filter(|far| far.is_ipv4() || out_by_ipv6).collect();
     let mut forwarding = None;
     if spec.far != FarEnd::Private {
-        let uplink = free_name(&others);
+        let uplink = free_names(others.iter()).next().unwrap_or_default();
         far_end.namespace = None;
         far_end.interface.clone_from(&uplink);
         let networks = far_end.spec.addresses.iter().map(Network::masked).collect();

@@ -118,10 +118,11 @@ fn is_free(address: IpAddr, prefix: u8, used: &[Network]) -> bool {
     !used.iter().any(|used| used.overlaps(&Network { address, prefix }))
 }
 
-/// A name for the uplink that no interface here has and no other run has planned.
-pub fn free_name(others: &[Forwarding]) -> String {
-    let taken = |name: &String| others.iter().any(|o| o.uplink == *name) || interface_index(name).is_ok();
-    (0u32..).map(|i| format!("lw{i}")).find(|name| !taken(name)).unwrap_or_default()
+/// Names that no interface here has and no other run has planned for its uplink.
+pub fn free_names<'a>(others: impl Iterator<Item = &'a Forwarding> + Clone) -> impl Iterator<Item = String> {
+    let is_planned = move |name: &String| others.clone().any(|other| other.uplink == *name);
+    let names = (0u32..).map(|i| format!("lw{i}"));
+    names.filter(move |name| !is_planned(name) && interface_index(name).is_err())
 }
 
 #[cfg(test)]
@@ -151,6 +152,14 @@ mod tests {
             (&["fd00::/8"], None),
         ] {
             assert_eq!(first_free_v6(&used(networks)), expected.map(|e| e.parse().unwrap()), "{networks:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_names_every_range() {
+        let text = LabError::NoFreeNetwork.to_string();
+        for (start, prefix) in RANGES {
+            assert!(text.contains(&format!("{start}/{prefix}")), "{text}");
         }
     }
 

@@ -28,6 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::listening::{OWN_TABLES, listening};
+use crate::open_files::allow_open_files_if_possible;
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::unanswered::forget_unanswered;
@@ -35,6 +36,10 @@ use crate::{ExecNet, Host, LabError, Namespace, StoppableThread, quiet, socket_o
 
 /// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
+/// Descriptors of a port: two sockets and their relays, at each end, with a few to spare.
+const FILES_A_PORT: usize = 16;
+/// All other descriptors of the process.
+const OTHER_FILES: usize = 256;
 /// Interval between checks for listening services.
 const LOOK: Duration = Duration::from_millis(200);
 /// Connections that wait to be accepted.
@@ -80,6 +85,11 @@ impl Ports {
         self.each().find(|port| other.0.iter().any(|range| range.contains(port)))
     }
 
+    /// Number of ports.
+    fn count(&self) -> usize {
+        self.each().count()
+    }
+
     /// Each port once per range that has it.
     fn each(&self) -> impl Iterator<Item = u16> {
         self.0.iter().cloned().flatten()
@@ -123,6 +133,12 @@ impl Localhost {
         published: PublishedPorts,
         machine: SocketNetwork,
     ) -> Result<Self, LabError> {
+        let count = match reached {
+            Some(LoopbackServices::Listening) => MOST,
+            Some(LoopbackServices::Listed(ports)) => ports.count(),
+            None => 0,
+        };
+        allow_files_for(count + published.0.len());
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address);
         let [IpAddr::V4(own), IpAddr::V4(other)] = addresses else { return Err(LabError::NoFreeNetwork) };
@@ -169,6 +185,11 @@ impl Localhost {
     }
 }
 
+/// Raises the limit of open files for this many ports: the usual one of 1024 is enough for 64.
+fn allow_files_for(ports: usize) {
+    allow_open_files_if_possible((OTHER_FILES + FILES_A_PORT * ports) as u64);
+}
+
 /// Ports of the machine's loopback that are to lead to the command's, taken.
 #[derive(Debug, Default)]
 pub struct PublishedPorts(Vec<(u16, TcpListener, UdpSocket)>);
@@ -179,6 +200,7 @@ impl PublishedPorts {
     /// # Errors
     /// When a port is taken already.
     pub fn take(ports: &Ports) -> Result<Self, LabError> {
+        allow_files_for(ports.count());
         let take = |port| {
             let at = (LOOPBACK, port);
             let taken = TcpListener::bind(at).and_then(|tcp| Ok((port, tcp, UdpSocket::bind(at)?)));
@@ -365,6 +387,10 @@ fn port_of(line: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    /// Makes a copy of this test program take ports.
+    const TAKE: &str = "LONGWIRE_TEST_TAKE_PORTS";
 
     #[test]
     fn lists_of_ports() {
@@ -376,6 +402,26 @@ mod tests {
         assert!("1-1024".parse::<Ports>().is_ok());
         assert!("1-1025".parse::<Ports>().unwrap_err().contains("1024"));
         assert_eq!("all".parse(), Ok(LoopbackServices::Listening));
+    }
+
+    /// Not a test: runs in a process with the limit that the next test sets.
+    #[test]
+    fn take_many_ports() {
+        if std::env::var_os(TAKE).is_some() {
+            let ports = PublishedPorts::take(&"21000-21099".parse().unwrap()).unwrap();
+            println!("taken {}", ports.0.len());
+        }
+    }
+
+    #[test]
+    fn many_ports_do_not_exceed_the_limit_of_open_files() {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -Sn 100 && exec \"$@\"", "sh"]);
+        limited.arg(std::env::current_exe().unwrap());
+        limited.args(["--exact", "localhost::tests::take_many_ports", "--nocapture"]);
+        let output = limited.env(TAKE, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("taken 100"), "{text}{}", String::from_utf8_lossy(&output.stderr));
     }
 
     #[test]

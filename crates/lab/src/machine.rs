@@ -23,6 +23,8 @@ struct Family {
     number: u8,
     /// The global setting: writing it overwrites those of the interfaces.
     whole: &'static str,
+    /// Global settings that the kernel changes with it.
+    along: &'static [&'static str],
     interfaces: &'static str,
     /// Further settings of interfaces that a change of forwarding affects.
     besides: &'static [&'static str],
@@ -31,12 +33,14 @@ struct Family {
 const V4: Family = Family {
     number: IPV4,
     whole: "/proc/sys/net/ipv4/ip_forward",
+    along: &["/proc/sys/net/ipv4/conf/all/accept_redirects"],
     interfaces: "/proc/sys/net/ipv4/conf",
     besides: &[],
 };
 const V6: Family = Family {
     number: IPV6,
     whole: "/proc/sys/net/ipv6/conf/all/forwarding",
+    along: &[],
     interfaces: "/proc/sys/net/ipv6/conf",
     besides: &["accept_ra"],
 };
@@ -157,10 +161,12 @@ impl Family {
         fs::read_to_string(self.whole).is_ok_and(|value| value.trim() != "0")
     }
 
-    /// The global setting, and those of each interface.
+    /// The global settings, and those of each interface.
     fn settings(&self) -> io::Result<BTreeMap<PathBuf, String>> {
         let whole = Path::new(self.whole);
         let mut found = BTreeMap::from([(whole.to_owned(), fs::read_to_string(whole)?)]);
+        let along = |path: &&str| Some((PathBuf::from(path), fs::read_to_string(path).ok()?));
+        found.extend(self.along.iter().filter_map(along));
         for entry in fs::read_dir(self.interfaces)? {
             let folder = entry?.path();
             // "all" is the global setting, for IPv4 under another name.
@@ -206,7 +212,7 @@ impl Family {
     }
 }
 
-/// Global settings come first: they overwrite the interfaces'.
+/// Global forwarding comes first: writing it changes the other settings.
 fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
     let is_whole = |path: &Path| [V4.whole, V6.whole].iter().any(|whole| path == Path::new(whole));
     let (whole, single): (Vec<_>, Vec<_>) = before.iter().partition(|(path, _)| is_whole(path));

@@ -10,11 +10,8 @@ pub fn check_instance(instance: &str) -> Result<(), LabError> {
 /// Refuses names that are not valid as file names or host names.
 pub fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
     let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
-    if name.is_empty() {
-        return error("empty; use 1 to 32 characters for a lab, 1 to 63 for a host");
-    }
-    if name.len() > longest {
-        return error("too long; use 1 to 32 characters for a lab, 1 to 63 for a host");
+    if name.is_empty() || name.len() > longest {
+        return error("use 1 to 32 characters for a lab, 1 to 63 for a host");
     }
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return error("starts with something else than a letter or a digit");

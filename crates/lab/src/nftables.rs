@@ -277,26 +277,25 @@ impl Rule {
 
     /// Matches packets of established connections and related ones.
     pub fn answers(self) -> Self {
-        const CT_STATE: u32 = 0;
-        // NF_CT_STATE_BIT of IP_CT_ESTABLISHED and IP_CT_RELATED, in the machine's own byte order.
-        const ESTABLISHED_OR_RELATED: u32 = 1 << 1 | 1 << 2;
-        let loaded = self.expression("ct", |m| {
-            number(m, 1, REGISTER);
-            number(m, 2, CT_STATE);
-        });
-        loaded.mask(&ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
+        // NF_CT_STATE_BIT of IP_CT_ESTABLISHED and IP_CT_RELATED.
+        self.in_state(1 << 1 | 1 << 2)
     }
 
     /// Matches packets that belong to no valid connection.
     pub fn stray(self) -> Self {
-        const CT_STATE: u32 = 0;
         // NF_CT_STATE_INVALID_BIT.
-        const INVALID: u32 = 1;
+        self.in_state(1)
+    }
+
+    /// Matches packets whose connection is in a state of the mask.
+    fn in_state(self, states: u32) -> Self {
+        const CT_STATE: u32 = 0;
         let loaded = self.expression("ct", |m| {
             number(m, 1, REGISTER);
             number(m, 2, CT_STATE);
         });
-        loaded.mask(&INVALID.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
+        // In the machine's own byte order.
+        loaded.mask(&states.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
     }
 
     /// Drops the packet.

@@ -20,6 +20,16 @@ pub fn allow_open_files(count: u64) -> Result<(), LabError> {
         .map_err(|e| LabError::system(format!("allowing {count} open files (ulimit -n)"))(e.into()))
 }
 
+/// As [`allow_open_files`], but as far as the system permits: all of them may not be needed.
+pub fn allow_open_files_if_possible(count: u64) {
+    if allow_open_files(count).is_err()
+        // Up to the hard limit it takes no privilege.
+        && let Some(most) = getrlimit(Resource::Nofile).maximum
+    {
+        let _ = allow_open_files(most.min(count));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

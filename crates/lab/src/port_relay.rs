@@ -78,6 +78,9 @@ pub struct PortRelay {
 }
 
 impl PortRelay {
+    /// Files that a relay of connections has open at most: four for each.
+    pub const MOST_FILES: u64 = 4 * MAX_CONNECTIONS as u64;
+
     /// Relays connections to the first of `to` that accepts them.
     ///
     /// # Errors

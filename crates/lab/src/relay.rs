@@ -19,8 +19,10 @@ use crate::StoppableThread;
 const MAX_QUERIES: usize = 256;
 /// Most TCP connections; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 32;
-/// Time limit for an answer. Programs ask again after 5 s.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit of a server that others follow: programs ask again after 5 s.
+const BEFORE_NEXT: Duration = Duration::from_secs(2);
 /// Largest message over UDP: more than RFC 6891, section 6.2.3.
 const MAX_MESSAGE: usize = 65_535;
 
@@ -58,7 +60,6 @@ struct Service {
     udp: UdpSocket,
     tcp: TcpListener,
     servers: Vec<SocketAddr>,
-    /// In order of their deadlines, because all have the same time limit.
     queries: Vec<Query>,
 }
 
@@ -86,18 +87,18 @@ impl Service {
         let fixed = [self.stop.as_fd(), self.udp.as_fd(), self.tcp.as_fd()];
         let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_fd()));
         let mut polls: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let left =
-            |first: &Query| Timespec::try_from(first.deadline.saturating_duration_since(Instant::now())).ok();
+        let first = self.queries.iter().map(|query| query.deadline).min();
+        let left = |first: Instant| first.saturating_duration_since(Instant::now());
+        let timeout = first.and_then(|first| Timespec::try_from(left(first)).ok());
         // A signal wakes it with nothing to read.
-        let _ = poll(&mut polls, self.queries.first().and_then(left).as_ref());
+        let _ = poll(&mut polls, timeout.as_ref());
         polls.iter().map(|p| !p.revents().is_empty()).collect()
     }
 
     fn take_queries(&mut self, buffer: &mut [u8]) {
         while let Ok((n, client)) = self.udp.recv_from(buffer) {
-            let deadline = Instant::now() + PATIENCE;
             let message = buffer[..n].to_vec();
-            if let Some(query) = self.ask(client, message, 0, deadline) {
+            if let Some(query) = self.ask(client, message, 0) {
                 if self.queries.len() == MAX_QUERIES {
                     // This shifts the indices of ready ones; reading one that isn't is harmless.
                     self.queries.remove(0);
@@ -108,9 +109,10 @@ impl Service {
     }
 
     /// Queries the first server from index `from` on that accepts the query.
-    fn ask(&self, client: SocketAddr, message: Vec<u8>, from: usize, deadline: Instant) -> Option<Query> {
+    fn ask(&self, client: SocketAddr, message: Vec<u8>, from: usize) -> Option<Query> {
         let (server, socket) =
             (from..self.servers.len()).find_map(|i| Some((i, send_to(self.servers[i], &message).ok()?)))?;
+        let deadline = Instant::now() + time_limit(&self.servers, server);
         Some(Query { socket, client, message, server, deadline })
     }
 
@@ -121,14 +123,14 @@ impl Service {
                 if ready.get(i).copied().unwrap_or(false) { query.socket.recv(buffer) } else { Ok(0) };
             match answer {
                 Ok(0) if query.deadline > now => self.queries.push(query),
-                Ok(0) => {}
+                // Silent: perhaps the next one answers.
+                Ok(0) => self.queries.extend(self.ask(query.client, query.message, query.server + 1)),
                 // A client that is gone needs no answer.
                 Ok(n) => drop(self.udp.send_to(&buffer[..n], query.client)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.queries.push(query),
                 Err(_) => {
                     // Refused: nobody listens there.
-                    let Query { client, message, server, deadline, .. } = query;
-                    self.queries.extend(self.ask(client, message, server + 1, deadline));
+                    self.queries.extend(self.ask(query.client, query.message, query.server + 1));
                 }
             }
         }
@@ -154,6 +156,11 @@ impl Service {
     }
 }
 
+/// The time limit of the server at this place.
+fn time_limit(servers: &[SocketAddr], place: usize) -> Duration {
+    if place + 1 < servers.len() { BEFORE_NEXT } else { PATIENCE }
+}
+
 fn send_to(server: SocketAddr, message: &[u8]) -> io::Result<UdpSocket> {
     let any: IpAddr =
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -166,8 +173,8 @@ fn send_to(server: SocketAddr, message: &[u8]) -> io::Result<UdpSocket> {
 
 /// Relays messages one by one (RFC 7766: two bytes of length, then the message), until either side ends.
 fn serve(mut client: TcpStream, servers: &[SocketAddr]) -> io::Result<()> {
-    let connect = |server: &SocketAddr| TcpStream::connect_timeout(server, PATIENCE).ok();
-    let mut server = servers.iter().find_map(connect).ok_or(io::ErrorKind::NotConnected)?;
+    let connect = |(place, server)| TcpStream::connect_timeout(server, time_limit(servers, place)).ok();
+    let mut server = servers.iter().enumerate().find_map(connect).ok_or(io::ErrorKind::NotConnected)?;
     for stream in [&client, &server] {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -221,5 +228,34 @@ mod tests {
         assert_eq!(&buffer[..3], b"\x00\x01x");
         drop(relay);
         assert!(UdpSocket::bind(at_relay).is_ok(), "the relay has given its port back");
+    }
+
+    #[test]
+    fn the_second_server_is_asked_if_the_first_is_silent() {
+        let [relay, silent, other, client] = [0; 4].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let servers = [&silent, &other].map(|server| server.local_addr().unwrap()).to_vec();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stop = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let mut service = Service { stop, udp: relay, tcp, servers, queries: Vec::new() };
+        let mut query = service.ask(client.local_addr().unwrap(), b"query".to_vec(), 0).unwrap();
+        assert!(query.deadline < Instant::now() + PATIENCE / 2, "its client would ask again before");
+        query.deadline = Instant::now();
+        service.queries.push(query);
+        let mut buffer = [0; 100];
+        service.pass_answers(&[], &mut buffer);
+        assert_eq!(service.queries[0].server, 1);
+        let (n, from) = other.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..n], b"query");
+        other.send_to(b"answer", from).unwrap();
+        let ready = service.wait();
+        service.pass_answers(&ready[3..], &mut buffer);
+        assert_eq!(client.recv(&mut buffer).unwrap(), 6);
+        assert!(service.queries.is_empty());
+        // Nobody is left to be asked after the last one.
+        let mut query = service.ask(client.local_addr().unwrap(), b"query".to_vec(), 1).unwrap();
+        query.deadline = Instant::now();
+        service.queries.push(query);
+        service.pass_answers(&[], &mut buffer);
+        assert!(service.queries.is_empty());
     }
 }

@@ -38,8 +38,12 @@ fn machine(name: &str) -> (Lab, Wire) {
         }";
     output(lab.host("machine").unwrap().command("nft").unwrap().arg(rules));
     // Namespaces may start with the machine's current settings; and hosts learn routers.
-    let settings =
-        ["net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1"];
+    let settings = [
+        "net.ipv4.ip_forward=0",
+        "net.ipv4.conf.all.accept_redirects=0",
+        "net.ipv6.conf.all.forwarding=0",
+        "net.ipv6.conf.eth0.accept_ra=1",
+    ];
     output(lab.host("machine").unwrap().command("sysctl").unwrap().arg("-w").args(settings));
     (lab, wire)
 }
@@ -47,7 +51,8 @@ fn machine(name: &str) -> (Lab, Wire) {
 /// Everything that `exec` may change.
 fn settings(lab: &Lab) -> String {
     let script = "nft list ruleset; ip -brief link; ip route; ip -6 route; sysctl net.ipv4.ip_forward;
-        cd /proc/sys/net; for f in ipv?/conf/*/forwarding ipv6/conf/*/accept_ra; do echo $f $(cat $f); done";
+        cd /proc/sys/net; for f in ipv?/conf/*/forwarding ipv6/conf/*/accept_ra ipv4/conf/*/accept_redirects
+        do echo $f $(cat $f); done";
     output(lab.host("machine").unwrap().command("sh").unwrap().args(["-c", script]))
 }
 

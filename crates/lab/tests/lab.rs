@@ -130,6 +130,21 @@ fn an_interface_made_in_a_host_becomes_its_own() {
 }
 
 #[test]
+fn an_added_host_has_a_hardware_address_of_its_own() {
+    if !may_run("an_added_host_has_a_hardware_address_of_its_own") {
+        return;
+    }
+    let tap = |name| HostSpec { wiring: Wiring::Tap, ..HostSpec::new(name, "10.9.0.1/24".parse().unwrap()) };
+    let mut lab = Lab::create(&unique("macs"), &["a", "b", "c"].map(tap)).unwrap();
+    lab.remove("a").unwrap();
+    lab.add(&tap("d")).unwrap();
+    let mut macs: Vec<_> = lab.hosts().iter().map(|host| host.spec().mac.unwrap().to_string()).collect();
+    macs.sort_unstable();
+    macs.dedup();
+    assert_eq!(macs.len(), 3, "{macs:?}");
+}
+
+#[test]
 fn nothing_remains_after_a_lab() {
     if !may_run("nothing_remains_after_a_lab") {
         return;

@@ -21,13 +21,13 @@ pub fn object(text: &str) -> Item<'static> {
 /// Parses a setting: `rate=5mbit`.
 ///
 /// # Errors
-/// If it has no name, or does not fit into a message.
+/// If it has no name, or can't be in a message.
 pub fn setting(text: &str) -> Result<Item<'static>, TextError> {
-    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+    let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty()) else {
         let what = format!("\"{text}\" is not a setting; write KEY=VALUE, such as rate=5mbit");
         return Err(TextError(what));
     };
-    let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
     // A longer name would be truncated, and mean something else.
     if name.len() > MOST_NAME {
         return Err(TextError(format!("the name of a setting has at most {MOST_NAME} bytes")));
@@ -37,7 +37,14 @@ pub fn setting(text: &str) -> Result<Item<'static>, TextError> {
         let what = format!("{name}: a value has at most {MOST_TEXT} bytes, this one {length}");
         return Err(TextError(what));
     }
-    Ok(Item::Setting(name.into(), value.into()))
+    // The emulator refuses the whole message, without a reason.
+    if name.contains(char::is_control) {
+        return Err(TextError("the name of a setting has no control characters".to_owned()));
+    }
+    if value.contains(char::is_control) {
+        return Err(TextError(format!("{name}: a value has no control characters, such as line breaks")));
+    }
+    Ok(Item::Setting(name.to_owned().into(), value.to_owned().into()))
 }
 
 /// Parses changes: an object and its settings on each line. `#` begins a comment.
@@ -72,11 +79,17 @@ mod tests {
         assert_eq!(object("a:b"), Item::Object(Kind::Link, "a:b".into()));
         assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
         assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
-        assert!(setting("rate").is_err() && setting("=5").is_err());
+        assert_eq!(setting(" rate = 5mbit\n").unwrap(), Item::Setting("rate".into(), "5mbit".into()));
+        for wrong in ["rate", "=5", " =5"] {
+            assert!(setting(wrong).unwrap_err().to_string().contains("is not a setting"), "{wrong:?}");
+        }
         assert_eq!(object("forwarder:west/seen"), Item::Object(Kind::Forwarder, "west/seen".into()));
         assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
         let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
         assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");
+        let error = setting("rate=5\nmbit").unwrap_err().to_string();
+        assert_eq!(error, "rate: a value has no control characters, such as line breaks");
+        assert!(setting("ra\x1bte=5").unwrap_err().to_string().contains("no control characters"));
     }
 
     #[test]

@@ -131,7 +131,6 @@ impl Socket {
     ///
     /// # Errors
     /// The kernel's error.
-    /// What the kernel answers instead.
     pub fn ask<'b>(&self, question: &mut Message, buffer: &'b mut [u8]) -> io::Result<Reply<'b>> {
         let mut last = self.lock();
         let sequence = next(&mut last);
@@ -156,7 +155,6 @@ impl Socket {
     ///
     /// # Errors
     /// If the kernel refuses.
-    /// When the kernel refuses.
     pub fn subscribe(&mut self, groups: &[u32], room: usize, patience: Duration) -> io::Result<()> {
         // Exceeding the machine's limit takes privileges; without them the limit applies.
         set_socket_recv_buffer_size_force(&self.socket, room)

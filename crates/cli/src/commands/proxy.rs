@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
     CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, SocketNetwork, abilities,
-    enter_user_namespace, keep_for, may_make_hosts, taps,
+    allow_open_files_if_possible, enter_user_namespace, keep_for, may_make_hosts, taps,
 };
 use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::RealRun;
@@ -249,6 +249,8 @@ fn relays(
     service: &[SocketAddr],
 ) -> anyhow::Result<[PortRelay; 2]> {
     let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
+    // Both relays', and what else the process opens.
+    allow_open_files_if_possible(2 * PortRelay::MOST_FILES + 256);
     let across = SocketAddr::new(net.far_address(), service[0].port());
     let is_udp = matches!(entrance, Entrance::Udp(_));
     let exit = net.far().run(|| Entrance::open(is_udp, across))?.context("listening at the far end")?;

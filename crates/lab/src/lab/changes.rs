@@ -3,6 +3,7 @@
 use longwire_netlink::{Socket, interface_index, link};
 
 use super::{Lab, host_state, make_namespace, open_host, wire_up, write_hosts_file};
+use crate::address::mac_of_place;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::state::{LabLock, LabState};
@@ -20,9 +21,10 @@ impl Lab {
             return Err(LabError::Host { host: spec.name.clone(), field: "name", reason });
         }
         let guard = LabLock::acquire()?;
+        // Hosts wired by TAP have no port, only the address of their place.
         let taken = |number: &u32| {
-            let port = format!("port{number}");
-            self.state.hosts.iter().any(|host| host.port.as_deref() == Some(&port))
+            let (port, mac) = (format!("port{number}"), Some(mac_of_place(number + 1)));
+            self.state.hosts.iter().any(|host| host.port.as_deref() == Some(&port) || host.spec.mac == mac)
         };
         let number = (self.hosts.len() as u32..).find(|number| !taken(number)).unwrap_or_default();
         let host = host_state(&self.state.instance, number, spec);

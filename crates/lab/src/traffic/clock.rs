@@ -1,6 +1,6 @@
 //! Clocks for measuring traffic, and precise waiting.
 
-use longwire_clock::{monotonic, realtime};
+use longwire_clock::monotonic;
 use rustix::thread::{Timespec, clock_nanosleep_absolute, set_current_timer_slack};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
@@ -9,46 +9,6 @@ use std::time::Duration;
 /// Time before the deadline at which [`wait_until`] starts spinning, in nanoseconds: more than a wake-up
 /// takes.
 const SPIN_NS: u64 = 100_000;
-
-/// The nanoseconds of a time since the clock's start, 0 if before.
-pub(super) fn nanos(time: &libc::timespec) -> u64 {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// The offset of the wall clock from the monotonic one, which improves with each measurement.
-///
-/// Both clocks run at the same adjusted rate: their offset changes only when the wall clock is set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WallOffset {
-    offset: i64,
-    /// The offset is known to half of this, in nanoseconds.
-    width: u64,
-}
-
-impl WallOffset {
-    pub fn measure() -> Self {
-        let before = monotonic().0;
-        let wall = realtime().0;
-        let width = monotonic().0 - before;
-        Self { offset: wall.wrapping_sub(before + width / 2).cast_signed(), width }
-    }
-
-    /// Measures again: keeps the narrower measurement, or the later one if they contradict each other.
-    pub fn refine(&mut self) {
-        *self = self.better(Self::measure());
-    }
-
-    fn better(self, new: Self) -> Self {
-        let contradiction = new.offset.abs_diff(self.offset) > (new.width + self.width) / 2 + 1;
-        if contradiction || new.width < self.width { new } else { self }
-    }
-
-    /// A time of the wall clock on the monotonic clock.
-    pub fn to_monotonic(self, wall: u64) -> u64 {
-        wall.wrapping_sub(self.offset.cast_unsigned())
-    }
-}
 
 /// Makes this thread's sleeps end on time, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn precise_sleeps() {
@@ -115,20 +75,6 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_measurement_stands_until_the_clock_is_set() {
-        let narrow = WallOffset { offset: 1000, width: 10 };
-        let wide = WallOffset { offset: 1040, width: 100 };
-        let set = WallOffset { offset: 5000, width: 100 };
-        for (old, new, offset) in [(narrow, wide, 1000), (wide, narrow, 1000), (narrow, set, 5000)] {
-            assert_eq!(old.better(new).offset, offset);
-        }
-        assert_eq!(narrow.to_monotonic(1500), 500);
-        let mut now = WallOffset::measure();
-        now.refine();
-        assert!(now.to_monotonic(realtime().0).abs_diff(monotonic().0) < 1_000_000_000);
-    }
-
-    #[test]
     fn identity() {
         let this = ClockId::this();
         assert!(this.same_as(&this.clone()));
@@ -136,18 +82,5 @@ mod tests {
         assert!(!this.same_as(&other));
         let unknown = ClockId { boot_id: String::new(), ..this };
         assert!(!unknown.same_as(&unknown.clone()), "two unknown clocks are not the same");
-    }
-
-    #[test]
-    fn stamps_are_read_in_nanoseconds() {
-        for (tv_sec, tv_nsec, time) in [
-            (0, 1, 1),
-            (0, 999_999_999, 999_999_999),
-            (1, 0, 1_000_000_000),
-            (1_700_000_000, 123_456_789, 1_700_000_000_123_456_789),
-            (-1, 5, 5),
-        ] {
-            assert_eq!(nanos(&libc::timespec { tv_sec, tv_nsec }), time);
-        }
     }
 }

@@ -2,9 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::clock::{WallOffset, nanos};
 use crate::socket_option;
-use longwire_clock::monotonic;
+use longwire_clock::{Mapping, monotonic};
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send, socket_with, sockopt,
 };
@@ -79,7 +78,7 @@ pub struct Incoming {
     control: Box<[[u64; 16]]>,
     places: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
-    offset: WallOffset,
+    mapping: Mapping,
 }
 
 impl Incoming {
@@ -91,7 +90,7 @@ impl Incoming {
             control: vec![[0; 16]; BATCH].into_boxed_slice(),
             places: vec![place; BATCH].into_boxed_slice(),
             messages: vec![message; BATCH].into_boxed_slice(),
-            offset: WallOffset::measure(),
+            mapping: Mapping::measure(),
         }
     }
 
@@ -120,7 +119,7 @@ impl Incoming {
                 std::ptr::null_mut(),
             )
         };
-        self.offset.refine();
+        self.mapping.refine();
         match checked(result) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(0)
@@ -135,12 +134,16 @@ impl Incoming {
     /// monotonic clock.
     pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
         let length = self.messages[at].msg_len as usize;
-        let stamp = self.stamp(at).map(|wall| self.offset.to_monotonic(wall));
-        (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(|| monotonic().0))
+        let arrival = self.stamp(at).map_or_else(
+            || monotonic().0,
+            // The seconds fit until 2106.
+            |time| self.mapping.monotonic(time.tv_sec as u32, time.tv_nsec as u32).max(0).cast_unsigned(),
+        );
+        (&self.packets[at][..length.min(KEPT)], length, arrival)
     }
 
     /// The kernel's receive timestamp, on the wall clock.
-    fn stamp(&self, at: usize) -> Option<u64> {
+    fn stamp(&self, at: usize) -> Option<libc::timespec> {
         let header = &self.messages[at].msg_hdr;
         // SAFETY: the kernel filled the control buffer of this message, which `self` still owns, up to
         // `msg_controllen`; the macros stay within that. The data of a stamp is a timespec, read without
@@ -150,7 +153,7 @@ impl Incoming {
             while !message.is_null() {
                 if (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_TIMESTAMPNS
                 {
-                    return Some(nanos(&libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned()));
+                    return Some(libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned());
                 }
                 message = libc::CMSG_NXTHDR(header, message);
             }

@@ -3,7 +3,6 @@
 pub mod af_packet;
 pub mod af_xdp;
 mod interface_state;
-mod kernel_clock;
 pub mod memory;
 mod open;
 pub mod pcap;

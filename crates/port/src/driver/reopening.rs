@@ -2,7 +2,7 @@
 //! name and continues with it.
 
 use crate::interface::namespace;
-use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_drivers::Netns;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -15,7 +15,7 @@ const EVERY: Nanos = Nanos::from_millis(500);
 
 type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
 
-/// Works with any driver. Opening takes milliseconds of system calls, so a separate thread does it while the
+/// Works with any driver of interfaces. Opening takes milliseconds of system calls, so a separate thread does it while the
 /// worker continues.
 pub struct Reopening {
     name: String,
@@ -166,36 +166,12 @@ impl Port for Reopening {
         Err(self.vanished())
     }
 
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.port.as_mut().and_then(|port| port.next_arrival())
-    }
-
-    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        self.port.as_mut().is_some_and(|port| port.change_source(now, source, spec, values))
-    }
-
-    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
-        if let Some(port) = &mut self.port {
-            port.add_source(now, source);
-        }
-    }
-
-    fn remove_source(&mut self, source: &str) {
-        if let Some(port) = &mut self.port {
-            port.remove_source(source);
-        }
-    }
-
     fn readable_fd(&self) -> Option<i32> {
         self.port.as_ref().and_then(|port| port.readable_fd())
     }
 
     fn stats(&self) -> PortStats {
         self.port.as_ref().map_or(self.before, |port| self.before.plus(&port.stats()))
-    }
-
-    fn finish(&mut self) -> Result<(), PortError> {
-        self.port.as_mut().map_or(Ok(()), |port| port.finish())
     }
 }
 

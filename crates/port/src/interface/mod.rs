@@ -54,17 +54,6 @@ pub struct Interface {
     index: u32,
 }
 
-/// The state of an interface, as it concerns a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkState {
-    /// Up, with a carrier.
-    Running,
-    /// Up, but the other end is down or the cable is out.
-    NoCarrier,
-    /// Set down.
-    Down,
-}
-
 impl Interface {
     /// Looks up an interface in the calling thread's network namespace.
     ///
@@ -129,19 +118,6 @@ impl Interface {
         let mut request = self.request()?;
         request.set_word(mtu as i32);
         self.tell(request, libc::SIOCSIFMTU, "set its MTU")
-    }
-
-    /// Whether it is up, and has a carrier.
-    ///
-    /// # Errors
-    /// The interface is gone.
-    pub fn state(&self) -> Result<LinkState, OpenError> {
-        let up = self.link_up().map_err(|e| OpenError::from_io(&self.name, "read its flags", e))?;
-        Ok(match (up, self.carrier()) {
-            (false, _) => LinkState::Down,
-            (true, false) => LinkState::NoCarrier,
-            (true, true) => LinkState::Running,
-        })
     }
 
     /// Whether it is up. Takes no kernel lock and does not allocate: for the packet path.
@@ -373,6 +349,5 @@ mod tests {
         assert!(lo.mtu().unwrap() >= 1500);
         assert!(matches!(lo.mac(), Err(OpenError::NotEthernet { kind: libc::ARPHRD_LOOPBACK, .. })));
         lo.driver().unwrap();
-        lo.state().unwrap();
     }
 }

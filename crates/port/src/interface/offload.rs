@@ -22,6 +22,10 @@ pub enum Feature {
     RxChecksum,
     /// TCP segmentation left to the device.
     Tso,
+    /// TCP segmentation of IPv4 only.
+    TsoV4,
+    /// TCP segmentation of IPv6 only.
+    TsoV6,
     /// UDP segmentation left to the device.
     Uso,
     /// Segmentation deferred until just before the device.
@@ -37,10 +41,12 @@ pub enum Feature {
 }
 
 impl Feature {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::TxChecksum,
         Self::RxChecksum,
         Self::Tso,
+        Self::TsoV4,
+        Self::TsoV6,
         Self::Uso,
         Self::Gso,
         Self::Gro,
@@ -55,6 +61,8 @@ impl Feature {
             Self::TxChecksum => "tx",
             Self::RxChecksum => "rx",
             Self::Tso => "tso",
+            Self::TsoV4 => "tx-tcp-segmentation",
+            Self::TsoV6 => "tx-tcp6-segmentation",
             Self::Uso => "tx-udp-segmentation",
             Self::Gso => "gso",
             Self::Gro => "gro",
@@ -70,7 +78,7 @@ impl Feature {
             Self::TxChecksum => name.starts_with("tx-checksum-"),
             Self::RxChecksum => name == "rx-checksum",
             Self::Tso => name.starts_with("tx-tcp") && name.ends_with("-segmentation"),
-            Self::Uso => name == "tx-udp-segmentation",
+            Self::TsoV4 | Self::TsoV6 | Self::Uso => name == self.name(),
             Self::Gso => name == "tx-generic-segmentation",
             Self::Gro => name.starts_with("rx-gro") || name == "rx-udp-gro-forwarding",
             Self::Lro => name == "rx-lro",

@@ -4,9 +4,9 @@ use crate::flows;
 use crate::net::{Net, frame, now, receive, send, until};
 use longwire_block::{Port, PortError, Stamp};
 use longwire_packet::{Batch, Pool};
-use longwire_port::OpenError;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_port::driver::reopening::Reopening;
+use longwire_port::{Interface, OpenError};
 use std::process::Command;
 
 fn open(net: &Net, interface: &'static str, header: Header) -> AfPacket {
@@ -159,6 +159,32 @@ fn a_port_is_opened_again_when_its_interface_is_back() {
         assert_eq!(receive(&mut port, &mut pool, 1)[0].0, frame(60, 5));
         assert_eq!((port.stats().out_frames, port.stats().out_down), (2, 2));
         assert!(port.describe().contains("opened again once"), "{}", port.describe());
+    });
+}
+
+/// Without the header, slots are as long as the MTU at the opening needs.
+#[test]
+fn a_port_is_opened_again_when_its_mtu_is_raised() {
+    let Some(net) = Net::new() else { return };
+    net.veth("left", "right");
+    net.run(|| {
+        let open = |name| {
+            let options = AfPacketOptions { header: Header::Off, ..Default::default() };
+            AfPacket::open(name, name, &options)
+        };
+        let mut port =
+            Reopening::new(Box::new(open("left").unwrap()), move || Some(Box::new(open("left").ok()?)));
+        for end in ["left", "right"] {
+            Interface::open(end).unwrap().set_mtu(3000).unwrap();
+        }
+        let (mut pool, mut batch) = (pool(), Batch::new());
+        let gone = until("the port to notice", || port.receive(&mut pool, now(), &mut batch).err());
+        assert!(matches!(gone, PortError::Vanished { .. }), "{gone}");
+        until("the port to come back", || port.receive(&mut pool, now(), &mut batch).ok());
+        let mut far = open("right").unwrap();
+        send(&mut far, &mut pool, &[frame(3014, 1)]).unwrap();
+        assert_eq!(receive(&mut port, &mut pool, 1)[0].0, frame(3014, 1));
+        assert_eq!(port.stats().in_bad, 0);
     });
 }
 

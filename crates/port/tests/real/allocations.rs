@@ -80,3 +80,18 @@ fn none_on_the_packet_path() {
     let host: Box<dyn Port> = Box::new(net.run(move || AfPacket::open("t0", "t0", &options)).unwrap());
     assert_eq!(allocations(&mut [tap, host]), 0);
 }
+
+/// An error allocates its two names; reading that of the interface would allocate more.
+#[test]
+fn a_tap_that_is_down_reads_its_name_once() {
+    let Some(net) = Net::new() else { return };
+    let options = TapOptions { up: true, ..Default::default() };
+    let mut tap = net.run(move || Tap::create("t0", "t0", &options)).unwrap();
+    net.ip("link set t0 down");
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let mut poll = || tap.receive(&mut pool, now(), &mut Batch::new());
+    until("the port to notice", || poll().err());
+    let before = ALLOCATIONS.get();
+    (0..100).for_each(|_| assert!(poll().is_err()));
+    assert!(ALLOCATIONS.get() - before <= 200, "{}", ALLOCATIONS.get() - before);
+}

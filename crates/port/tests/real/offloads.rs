@@ -2,7 +2,6 @@
 
 use crate::net::Net;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
-use longwire_port::interface::LinkState;
 use longwire_port::{Feature, Interface, OffloadGuard, OpenError};
 use std::process::Command;
 
@@ -71,10 +70,8 @@ fn settings_are_made_and_read_back() {
         assert_eq!(a.mtu().unwrap(), 9000);
         assert!(a.set_mtu(1 << 30).is_err());
         a.set_queue_length(77).unwrap();
-        let b = Interface::open("right").unwrap();
-        assert_eq!([a.state().unwrap(), b.state().unwrap()], [LinkState::Running; 2]);
         a.set_up(false).unwrap();
-        assert_eq!([a.state().unwrap(), b.state().unwrap()], [LinkState::Down, LinkState::NoCarrier]);
+        assert!(shown_link("left").contains("state DOWN"), "{}", shown_link("left"));
         assert!(shown_link("left").contains("qlen 77"), "{}", shown_link("left"));
         // Found by index, so a new name does not matter.
         assert!(Command::new("ip").args(["link", "set", "left", "name", "c"]).status().unwrap().success());

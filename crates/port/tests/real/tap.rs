@@ -40,7 +40,9 @@ fn frames_cross_both_ways() {
 
     send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
     assert_eq!((tap.stats().out_oversize, pool.live()), (1, 0));
-    tap.set_mtu(2001).unwrap();
+    let mut tap = create(&net, "t2", TapOptions { mtu: 2001, up: true, ..Default::default() });
+    let options = AfPacketOptions { slots: Some(64), ..Default::default() };
+    let mut host = net.run(move || AfPacket::open("host", "t2", &options)).unwrap();
     send(&mut tap, &mut pool, &[frame(2015, 1)]).unwrap();
     assert_eq!(receive(&mut host, &mut pool, 1)[0].0, frame(2015, 1));
 }

@@ -14,12 +14,11 @@ mod splits;
 pub use open::Opener;
 
 use super::interface_state::InterfaceState;
-use super::kernel_clock::Mapping;
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, RawFrame};
 use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
-use longwire_clock::monotonic;
+use longwire_clock::{Mapping, monotonic};
 use longwire_packet::{BATCH_BYTES, Batch, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::ethertype;
@@ -73,6 +72,8 @@ pub struct AfPacket {
     splits: Splits,
     /// Whether frames were refused since the interface was last asked what it splits.
     was_full: bool,
+    /// The longest frame that fits a slot of the ring.
+    longest: usize,
     mapping: Mapping,
     /// When it was opened: no timestamp is earlier.
     opened: u64,
@@ -171,6 +172,7 @@ impl AfPacket {
             with_header,
             splits,
             was_full: false,
+            longest,
             mapping: Mapping::measure(),
             opened: monotonic().0,
             mtu,
@@ -219,6 +221,8 @@ impl AfPacket {
         self.next_state = now + STATE_EVERY;
         self.carrier = None;
         self.state = match self.interface.link_up() {
+            // The MTU was raised: a port that is opened again has slots for longer frames.
+            Ok(true) if longest_frame(self.mtu) > self.longest => InterfaceState::Gone,
             Ok(true) => InterfaceState::Up,
             Ok(false) => InterfaceState::Down,
             Err(_) => InterfaceState::Gone,
@@ -362,9 +366,12 @@ fn dimensions(
         let value = slots.into();
         return Err(OpenError::BadOption { name, option: "slots", value, range: "64 to 65536" });
     }
-    // Two VLAN tags may be added to the MTU.
-    let longest = if with_header { MAX_FRAME } else { (mtu as usize + ETHERNET + 8).min(MAX_FRAME) };
-    Ok((slots, longest))
+    Ok((slots, if with_header { MAX_FRAME } else { longest_frame(mtu) }))
+}
+
+/// Bytes of the longest frame: two VLAN tags may be added to the MTU.
+fn longest_frame(mtu: u32) -> usize {
+    (mtu as usize + ETHERNET + 8).min(MAX_FRAME)
 }
 
 /// Creates a packet socket that receives nothing yet.

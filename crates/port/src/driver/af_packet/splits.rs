@@ -12,6 +12,7 @@ use longwire_wire::{finish_checksum, segment};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Splits {
     tcp: bool,
+    tcp6: bool,
     udp: bool,
 }
 
@@ -19,15 +20,21 @@ impl Splits {
     pub(super) fn of(interface: &Interface, with_header: bool) -> Result<Self, OpenError> {
         let features = interface.features()?;
         let lacks = |feature| !with_header || !features.is_on(feature);
-        Ok(Self { tcp: lacks(Feature::Tso), udp: lacks(Feature::Uso) })
+        Ok(Self { tcp: lacks(Feature::TsoV4), tcp6: lacks(Feature::TsoV6), udp: lacks(Feature::Uso) })
     }
 
     pub(super) fn any(self) -> bool {
-        self.tcp || self.udp
+        self.tcp || self.tcp6 || self.udp
     }
 
     pub(super) fn has(self, meta: &Meta) -> bool {
-        meta.train().is_some_and(|train| if train.gso == Gso::Udp as u8 { self.udp } else { self.tcp })
+        const TCP6: u8 = Gso::TcpV6 as u8;
+        const UDP: u8 = Gso::Udp as u8;
+        meta.train().is_some_and(|train| match train.gso {
+            TCP6 => self.tcp6,
+            UDP => self.udp,
+            _ => self.tcp,
+        })
     }
 }
 
@@ -79,5 +86,31 @@ impl AfPacket {
             group.as_slice().iter().for_each(|&handle| pool.free(handle));
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_packet::Train;
+
+    #[test]
+    fn each_kind_of_train_is_split_by_itself() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let handle = pool.insert(&[7; 60]).unwrap();
+        let none = Splits { tcp: false, tcp6: false, udp: false };
+        for (splits, expected) in [
+            (none, None),
+            (Splits { tcp: true, ..none }, Some(Gso::TcpV4)),
+            (Splits { tcp6: true, ..none }, Some(Gso::TcpV6)),
+            (Splits { udp: true, ..none }, Some(Gso::Udp)),
+        ] {
+            assert_eq!(splits.any(), expected.is_some(), "{splits:?}");
+            for gso in [Gso::TcpV4, Gso::TcpV6, Gso::Udp] {
+                let train = Train { gso: gso as u8, segments: 2, gso_size: 1000, header_len: 54 };
+                pool.meta_mut(handle).set_train(train);
+                assert_eq!(splits.has(pool.meta(handle)), expected == Some(gso), "{splits:?} {gso:?}");
+            }
+        }
     }
 }

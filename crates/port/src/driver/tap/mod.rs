@@ -34,7 +34,7 @@ const STATE_EVERY: u64 = 50_000_000;
 pub struct TapOptions {
     /// Its hardware address. Default: a random one from the kernel.
     pub mac: Option<[u8; 6]>,
-    /// Its MTU in bytes, 68 to 65521; the port sends no longer frames. Change it with [`Tap::set_mtu`].
+    /// Its MTU in bytes, 68 to 65521; the port sends no longer frames.
     pub mtu: u32,
     /// Length of each queue towards Longwire, 1 to 65536 packets; further ones are lost.
     pub queue_length: u32,
@@ -62,6 +62,8 @@ pub struct Tap {
     reader: Reader,
     mtu: u32,
     state: InterfaceState,
+    /// The interface's name, if read since it went down.
+    current: Option<String>,
     next_state: u64,
     stats: PortStats,
     /// The kernel's counters, in the namespace where the interface was last seen, and their last value; in
@@ -179,6 +181,7 @@ impl Tap {
             reader: Reader::new(),
             mtu: options.mtu,
             state: InterfaceState::Up,
+            current: None,
             next_state: 0,
             stats: PortStats::default(),
             counters: counters.take(),
@@ -204,16 +207,6 @@ impl Tap {
         let current = request.name();
         let found = namespace::visit_open(namespace.as_fd(), || Interface::open(&current));
         found.map_err(|e| OpenError::from_io(&current, "enter its network namespace", e))?
-    }
-
-    /// Sets the MTU of the interface and of this port, in bytes.
-    ///
-    /// # Errors
-    /// It is not 68 to 65521, or as [`Tap::interface`].
-    pub fn set_mtu(&mut self, mtu: u32) -> Result<(), OpenError> {
-        self.interface()?.set_mtu(mtu)?;
-        self.mtu = mtu;
-        Ok(())
     }
 
     /// Takes the frames in the queue.
@@ -246,21 +239,28 @@ impl Tap {
             events if events & libc::POLLOUT != 0 => InterfaceState::Up,
             _ => InterfaceState::Down,
         };
+        if self.state == InterfaceState::Up {
+            self.current = None;
+        }
     }
 
-    fn check(&self) -> Result<(), PortError> {
+    fn check(&mut self) -> Result<(), PortError> {
         let port = self.name.clone();
         match self.state {
             InterfaceState::Up => Ok(()),
-            InterfaceState::Down => {
-                // A host's interface has been renamed.
-                let found = self.interface();
-                let interface =
-                    found.map_or_else(|_| self.interface.clone(), |found| found.name().to_owned());
-                Err(PortError::Down { port, interface })
-            }
+            InterfaceState::Down => Err(PortError::Down { port, interface: self.current_name() }),
             InterfaceState::Gone => Err(PortError::Vanished { port }),
         }
+    }
+
+    /// The name of the interface that is down: a host's has been renamed. It is read once, because that takes
+    /// a thread.
+    fn current_name(&mut self) -> String {
+        let name = self.current.take().unwrap_or_else(|| match self.interface() {
+            Ok(found) => found.name().to_owned(),
+            Err(_) => self.interface.clone(),
+        });
+        self.current.insert(name).clone()
     }
 }
 

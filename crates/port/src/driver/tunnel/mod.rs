@@ -8,10 +8,9 @@ mod socket;
 pub use open::Opener;
 pub use socket::{NotSent, Socket};
 
-use super::kernel_clock::Mapping;
 use super::wire_frames::each_frame;
 use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
-use longwire_clock::monotonic;
+use longwire_clock::{Mapping, monotonic};
 use longwire_nesp::Key;
 use longwire_packet::{Batch, Pool};
 use longwire_tunnel::{Endpoint, MessageEvent, OVERHEAD, VERSION};

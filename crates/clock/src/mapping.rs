@@ -1,13 +1,13 @@
-//! Kernel receive timestamps, in CLOCK_REALTIME, mapped to CLOCK_MONOTONIC.
+//! The kernel's timestamps of packets, in CLOCK_REALTIME, mapped to CLOCK_MONOTONIC.
 //!
 //! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their offset. The
 //! tightest measurement is kept until one differs from it by more than the error of both.
 
-use longwire_clock::{monotonic, realtime};
+use crate::{monotonic, realtime};
 
 /// The offset between the clocks, and its error.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mapping {
+pub struct Mapping {
     /// Monotonic minus real time, in nanoseconds.
     offset: i64,
     /// Duration of the measurement, which bounds its error, in nanoseconds.
@@ -15,24 +15,34 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Measures the offset.
-    pub(crate) fn measure() -> Self {
-        let mut best = Self { offset: 0, width: i64::MAX };
-        for _ in 0..5 {
-            let before = monotonic().0 as i64;
-            let real = realtime().0 as i64;
-            let after = monotonic().0 as i64;
-            let width = after - before;
-            if width < best.width {
-                best = Self { offset: before + width / 2 - real, width };
+    /// Measures the offset a few times.
+    #[must_use]
+    pub fn measure() -> Self {
+        let mut best = Self::measure_once();
+        for _ in 1..5 {
+            let new = Self::measure_once();
+            if new.width < best.width {
+                best = new;
             }
         }
         best
     }
 
+    fn measure_once() -> Self {
+        let before = monotonic().0 as i64;
+        let real = realtime().0 as i64;
+        let width = monotonic().0 as i64 - before;
+        Self { offset: before + width / 2 - real, width }
+    }
+
     /// Measures again, and follows a step of the real-time clock.
-    pub(crate) fn renew(&mut self) {
+    pub fn renew(&mut self) {
         *self = self.merge(Self::measure());
+    }
+
+    /// As [`Mapping::renew`], but measures only once: for frequent calls.
+    pub fn refine(&mut self) {
+        *self = self.merge(Self::measure_once());
     }
 
     fn merge(self, new: Self) -> Self {
@@ -42,7 +52,8 @@ impl Mapping {
 
     /// The monotonic time of a real-time stamp, in nanoseconds.
     #[inline]
-    pub(crate) fn monotonic(&self, seconds: u32, nanoseconds: u32) -> i64 {
+    #[must_use]
+    pub fn monotonic(&self, seconds: u32, nanoseconds: u32) -> i64 {
         i64::from(seconds) * 1_000_000_000 + i64::from(nanoseconds) + self.offset
     }
 }
