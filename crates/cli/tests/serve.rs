@@ -464,21 +464,8 @@ fn others_reach_a_service_by_tokens_only() {
     // Loopback, so that the test opens nothing to others.
     let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
     let address = service.started["address"].as_str().unwrap().to_owned();
-    let ask = |method: &str, path: &str, token: &str, body: &str| {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        let bears =
-            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n{bears}\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    let ask =
+        |method: &str, path: &str, token: &str, body: &str| answer_of(&address, (method, path), token, body);
     let status = |method: &str, path: &str, token: &str, body: &str| {
         ask(method, path, token, body).split(' ').nth(1).unwrap().to_owned()
     };
@@ -516,6 +503,51 @@ fn others_reach_a_service_by_tokens_only() {
     assert!(set(&steer, &[("delay", "soon")]).contains("does not begin with a number"));
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
     assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn files_elsewhere_are_refused_by_an_agent_too() {
+    let folder = Folder::new("serve-agent-files");
+    let [steer, install] = ["b", "c"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("steer {steer}\ninstall {install}\n"));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let parts = folder.text("parts");
+    let args = ["--agent", &parts, "--listen", "127.0.0.1:0", "--tokens", &tokens];
+    let service = Service::begin_at(&folder, &args);
+    let address = service.event("ready")["address"].as_str().unwrap().to_owned();
+    let ask =
+        |method: &str, path: &str, token: &str, body: &str| answer_of(&address, (method, path), token, body);
+    let digits = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let files = serde_json::json!({ "secret": digits("0 s password\n"), "fine": digits("0 s 5 ms\n") });
+    let part = serde_json::json!({ "run": "1", "toml": ROUTED, "files": files }).to_string();
+    let started = ask("PUT", "/v1/agent/parts/net", &install, &part);
+    assert!(started.contains(" 202 "), "{started}");
+    service.event("started");
+    // The agent notes that it runs right behind that.
+    while !ask("GET", "/v1/agent/parts/net", &steer, "").contains("\"running\"") {
+        std::thread::yield_now();
+    }
+    files_elsewhere_are_refused(&folder, |file| {
+        let body = serde_json::json!({ "delay.kind": "trace", "delay.file": file }).to_string();
+        ask("PATCH", "/parts/net/v1/links/up", &steer, &body)
+    });
+    assert_eq!(service.end(), Some(0));
+}
+
+/// The answer of a service on TCP to the bearer of a token, if there is one.
+fn answer_of(address: &str, (method, path): (&str, &str), token: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let bears = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n{bears}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// Who may not install sets files of the scenario's folder, without being shown them; others can't be used,

@@ -11,6 +11,7 @@ use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, blocking};
 use crate::routes::{endpoints, nothing_there};
+use crate::tokens::Scope;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -134,9 +135,13 @@ async fn ask_part(State(serving): Here, request: Request) -> Response {
     let Ok(uri) = format!("{path}{query}").parse::<Uri>() else {
         return Problem::new(StatusCode::BAD_REQUEST, "the path can't be read").into_response();
     };
-    // Without the extensions: they have the limits and parameters of this router.
+    // Of the extensions only the scope: the others have the limits and parameters of this router.
+    let scope = head.extensions.get::<Scope>().copied();
     let mut passed = Request::new(body);
     (*passed.method_mut(), *passed.uri_mut(), *passed.headers_mut()) = (head.method, uri, head.headers);
+    if let Some(scope) = scope {
+        passed.extensions_mut().insert(scope);
+    }
     let endpoints: Router = serving.endpoints.with_state(instance);
     match TowerToHyperService::new(endpoints).call(passed).await {
         Ok(answer) => answer,

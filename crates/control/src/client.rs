@@ -178,17 +178,18 @@ impl Client {
     }
 
     /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
-    /// ended, and is not waited for.
+    /// ended, and is waited for no longer than for an answer.
     pub fn has_ended(&self) -> bool {
-        // A connection that does not fit the queue is refused at once.
-        let tried = self.runtime.block_on(async {
+        // A connection that does not fit the queue of a socket is refused at once.
+        let connect = async {
             match &self.place {
                 Place::Socket(found) => UnixStream::connect(&found.path).await.map(drop),
                 Place::Remote(remote) => remote.connect().await.map(drop),
             }
-        });
+        };
+        let tried = self.runtime.block_on(async { tokio::time::timeout(self.patience, connect).await });
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
-        tried.is_err_and(|error| gone.contains(&error.kind()))
+        tried.is_ok_and(|tried| tried.is_err_and(|error| gone.contains(&error.kind())))
     }
 
     /// Name and version of the instance.
@@ -469,4 +470,31 @@ fn full_name(found: &InstanceSocket) -> String {
 
 fn names(found: &[InstanceSocket]) -> String {
     found.iter().map(full_name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::RemoteFiles;
+    use rcgen::{CertificateParams, KeyPair};
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_instance_that_hangs_has_not_ended() {
+        // The system takes its connections, and it says nothing.
+        let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = CertificateParams::new(Vec::<String>::new()).unwrap();
+        let own = own.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let ca = std::env::temp_dir().join(format!("longwire-hangs-{}.pem", std::process::id()));
+        std::fs::write(&ca, own.pem()).unwrap();
+        let files = RemoteFiles { ca: Some(ca.clone()), ..RemoteFiles::default() };
+        let url = format!("https://{}", hangs.local_addr().unwrap()).parse().unwrap();
+        let client = Client::of_remote(RemoteInstance::new(url, &files).unwrap()).unwrap();
+        std::fs::remove_file(ca).unwrap();
+        let client = Client { patience: Duration::from_millis(1), ..client };
+        assert!(!client.has_ended());
+        drop(hangs);
+        let client = Client { patience: ANSWER_TIME, ..client };
+        assert!(client.has_ended());
+    }
 }

@@ -53,27 +53,11 @@ pub trait Instance: Send + Sync {
     /// Scheduled changes and past events.
     fn events(&self, query: EventQuery) -> EventPage;
 
-    /// The time of the run at which its counters were taken.
-    fn counted_ns(&self) -> u64;
-
-    /// The names of matching objects of one kind, sorted.
-    ///
-    /// # Errors
-    /// If objects of this kind have no such order, or it does not answer.
-    fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
-        chosen_in_order(kind, &self.names(kind), choice)
-    }
-
     /// A page of objects of one kind, with their settings and counters.
     ///
     /// # Errors
-    /// As [`Instance::choose`].
-    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
-        let chosen = self.choose(kind, choice)?;
-        // One that has gone meanwhile is left out.
-        let objects = chosen.names.iter().filter_map(|name| self.object(kind, name).ok()).collect();
-        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
-    }
+    /// If objects of this kind have no such order, or it does not answer.
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError>;
 
     /// The object of this kind and name.
     ///

@@ -291,7 +291,14 @@ pub fn fits(name: &str, pattern: &str) -> bool {
                 star = Some((at, from));
                 at += 1;
             }
-            Some(&c) if c == b'?' || c == name[from] => (at, from) = (at + 1, from + 1),
+            Some(b'?') => {
+                (at, from) = (at + 1, from + 1);
+                // The other bytes of the character, in UTF-8.
+                while name.get(from).is_some_and(|byte| byte & 0xc0 == 0x80) {
+                    from += 1;
+                }
+            }
+            Some(&c) if c == name[from] => (at, from) = (at + 1, from + 1),
             _ => match &mut star {
                 Some((star, taken)) => {
                     *taken += 1;
@@ -340,13 +347,21 @@ mod tests {
             ("*", ""),
             ("a", "a"),
             ("a?c", "abc"),
+            ("a?c", "aäc"),
+            ("*?c", "aäc"),
             ("*ab*ab", "ababab"),
         ] {
             assert!(fits(name, pattern), "{pattern} {name}");
         }
-        for (pattern, name) in
-            [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc"), ("a?c", "ac")]
-        {
+        for (pattern, name) in [
+            ("dsl*", "ds"),
+            ("a*a", "a"),
+            ("*x*", "abc"),
+            ("a", "ab"),
+            ("a*b", "abc"),
+            ("a?c", "ac"),
+            ("a??c", "aäc"),
+        ] {
             assert!(!fits(name, pattern), "{pattern} {name}");
         }
     }

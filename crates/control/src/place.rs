@@ -36,10 +36,23 @@ pub(crate) fn file_name(name: &str, pid: u32) -> String {
 
 /// The path of the socket for control processes of a router of the instance `name`, which is this process.
 pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-    let router: String = router.chars().take(MAX_ROUTER).map(plain).collect();
     let instance = file_name(name, std::process::id());
+    let router = router_name(router);
     directory.join(format!("{}.{router}.control", instance.trim_end_matches(".sock")))
+}
+
+/// A router's name in a socket's name. One that is too long, or has other characters, is shortened and
+/// changed, and ends with a hash, so that no two routers have the same socket.
+fn router_name(router: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let short: String = router.chars().take(MAX_ROUTER).map(plain).collect();
+    if short == router {
+        return short;
+    }
+    // FNV-1a.
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let hash = router.bytes().fold(0x811c_9dc5, mix);
+    format!("{}-{hash:08x}", &short[..short.len().min(MAX_ROUTER - 9)])
 }
 
 /// The sockets in a directory and in its shared sibling for groups, by name, without checking that they are
@@ -135,6 +148,20 @@ fn parse_file_name(file: &str) -> Option<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_router_has_a_socket_of_its_own() {
+        let long = "x".repeat(MAX_ROUTER);
+        let [longer, other] = ["1", "2"].map(|end| format!("{long}{end}"));
+        let routers = ["r1", "r-1", "r.1", "r_1", "r 1", "ä", "ö", &long, &longer, &other];
+        let names: HashSet<String> = routers.into_iter().map(router_name).collect();
+        assert_eq!(names.len(), routers.len(), "{names:?}");
+        for name in names {
+            assert!(name.len() <= MAX_ROUTER && !name.contains('.'), "{name}");
+        }
+        // Most names are as they are.
+        assert_eq!((router_name("r-1"), router_name(&long)), ("r-1".into(), long));
+    }
 
     #[test]
     fn what_an_instance_leaves_is_cleared_and_nothing_else() {

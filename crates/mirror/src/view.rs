@@ -92,10 +92,15 @@ impl View {
         let to = route.to;
         let list = self.routes.entry(to).or_default();
         self.touched.routes.insert(to);
+        // Of several IPv4 routes of one metric the first is used, and the only one to be replaced. A message
+        // does not say which is the first; a dump does.
+        let alike = list.iter().filter(|other| is_alike(other, &route)).count();
+        let is_known = !replaces && list.contains(&route);
+        let order_matters = there && to.address().is_ipv4() && alike > usize::from(replaces);
+        let mut sound = !order_matters || is_known;
         if replaces {
             list.retain(|other| !is_alike(other, &route));
         }
-        let mut sound = true;
         for route in parts(route) {
             let at = list.iter().position(|other| is_same(other, &route));
             match (at, there) {

@@ -1,6 +1,6 @@
 //! Handmade, truncated and arbitrary messages of the kernel.
 
-use longwire_mirror::{Change, KernelHop, KernelMember, KernelMessage, View, read};
+use longwire_mirror::{Change, Destination, KernelHop, KernelMember, KernelMessage, View, read};
 use longwire_netlink::Malformed;
 use longwire_router::{Confirmation, Member, NextHop, RouteHops};
 use proptest::prelude::*;
@@ -161,8 +161,9 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
         .unwrap()
     };
     assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
-    // Another IPv4 route of the same metric, which was appended, is ignored.
-    assert!(view.note(told(&via(9, 0)).unwrap()));
+    // Another IPv4 route of the same metric may be before it or behind it: a dump says which.
+    assert!(!view.note(told(&via(9, 0)).unwrap()));
+    assert!(view.note(told(&via(9, 0)).unwrap()), "it is known");
     assert_eq!(changes(&mut view), [Some(several(&[("10.0.0.6", 2), ("10.0.0.7", 1)]))]);
     for length in [0u16, 7, 17, 200] {
         let mut broken = list.clone();
@@ -288,6 +289,27 @@ fn of_routes_to_one_network_the_lowest_metric_counts() {
     // An unknown one, beside one of the same metric: a dump is needed.
     assert_eq!(note(gone, 0, &via(9, 20)), (false, vec![hop(2)]));
     assert_eq!(note(gone, 0, &via(2, 20)), (true, vec![None]));
+}
+
+/// The kernel uses the first of them, and replaces only that.
+#[test]
+fn a_dump_says_which_of_several_ipv4_routes_of_one_metric_is_the_first() {
+    let mut view = view();
+    let hop = |last: u8| Some(RouteHops::One(NextHop::via(10, IpAddr::from([10, 0, 0, last]))));
+    let note = |view: &mut View, kind: u16, flags: i32, last: u8| {
+        let sound = view.note_if(read(kind, flags as u16, &via(last, 10)).unwrap());
+        (sound, changes(view))
+    };
+    let (new, gone) = (libc::RTM_NEWROUTE, libc::RTM_DELROUTE);
+    assert_eq!(note(&mut view, new, 0, 2), (true, vec![hop(2)]));
+    assert!(!note(&mut view, new, libc::NLM_F_APPEND, 3).0, "before or behind the other one");
+    assert!(!note(&mut view, new, libc::NLM_F_REPLACE, 4).0, "instead of one of two");
+    view.forget();
+    for last in [4, 3] {
+        note(&mut view, new, 0, last);
+    }
+    assert_eq!(view.way(&Destination::new(ip("10.1.0.0"), 16).unwrap()), hop(4));
+    assert_eq!(note(&mut view, gone, 0, 4), (true, vec![hop(3)]));
 }
 
 #[test]

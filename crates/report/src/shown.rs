@@ -28,13 +28,6 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// Formats drops by reason: `12 loss, 3 queue-full`, or `-`.
-pub fn drops(drops: &[(&'static str, u64)]) -> String {
-    let each: Vec<_> =
-        drops.iter().map(|(reason, packets)| format!("{} {reason}", count(*packets))).collect();
-    if each.is_empty() { "-".into() } else { each.join(", ") }
-}
-
 fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
     match units.iter().find(|(size, _)| value.abs() >= *size) {
         Some((size, unit)) => {
@@ -88,7 +81,6 @@ mod tests {
         assert_eq!(bytes(1_500_000.0), "1.50 MB");
         assert_eq!(count(7), "7");
         assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
-        assert_eq!(drops(&[("loss", 1200), ("mtu", 1)]), "1\u{a0}200 loss, 1 mtu");
     }
 
     #[test]

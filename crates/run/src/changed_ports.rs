@@ -2,7 +2,7 @@
 //! it.
 
 use crate::control_planes::{self, ConfiguredPlane};
-use crate::open_ports::{AddedPorts, Origin, open_added};
+use crate::open_ports::{AddedPorts, PortWatches, open_added};
 use crate::replay_port::PortWatch;
 use crate::test_hosts::{TestHosts, host_spec};
 use anyhow::Context;
@@ -25,7 +25,7 @@ pub(crate) struct ChangedPorts {
 
 impl ChangedPorts {
     /// Makes the new hosts of the instance called `name`, and namespaces of its new routers, and opens the
-    /// new ports.
+    /// new ports beside those that are `staying`.
     ///
     /// # Errors
     /// If the instance has no hosts of its own, an interface can't be used, or the system does not allow it.
@@ -33,7 +33,7 @@ impl ChangedPorts {
         name: &str,
         (old, new): (&Plan, &Plan),
         made: &PlanChange,
-        origin: &Origin,
+        staying: &PortWatches,
     ) -> Result<Self, SetError> {
         let refused = |error: anyhow::Error| SetError::Refused(format!("{error:#}"));
         let hosts = hosts_at(old, &made.old_ports).map(|host| host.name.to_string());
@@ -47,7 +47,7 @@ impl ChangedPorts {
         if !joining.is_empty() || !ports.leaving.is_empty() {
             ports.make(name, &joining).map_err(refused)?;
         }
-        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut(), origin).map_err(refused)?;
+        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut(), staying).map_err(refused)?;
         if let Some(lab) = ports.lab.as_ref().map(TestHosts::lab) {
             let configured = planes.into_iter().map(|router| ConfiguredPlane::of(router, lab));
             ports.planes = configured.collect::<Result<_, _>>().map_err(refused)?;

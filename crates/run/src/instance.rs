@@ -14,6 +14,7 @@ use crate::overview::{come, planned, rewired_text, scheduled_rewirings, sorted_l
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::record_faults::RecordFaults;
+use crate::rewiring::AppliedChange;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, RunningState, StateGuard};
 use crate::selected_rows::selected;
@@ -149,9 +150,19 @@ impl RunningInstance {
         &self.record_faults
     }
 
-    /// A change of the scenario, whose answer waits until it has been saved.
-    fn applied<T>(&self, answer: T, changed: usize) -> Made<T> {
-        Made::new(answer, self.state().objects.tell(|| NoticedChange::Applied { changed }))
+    /// A change of the scenario that was logged; the answer waits until it has been saved.
+    ///
+    /// # Errors
+    /// What failed after it, which is logged, too.
+    fn applied<T>(
+        &self,
+        AppliedChange { done, fault }: AppliedChange<T>,
+        changed: usize,
+    ) -> Result<Made<T>, SetError> {
+        let saving = self.state().objects.tell(|| NoticedChange::Applied { changed });
+        let Some(fault) = fault else { return Ok(Made::new(done, saving)) };
+        self.log().note(self.elapsed(), "fault", fault.to_string());
+        Err(fault)
     }
 
     /// The running instance, for comparison with scenarios.
@@ -367,14 +378,6 @@ impl Instance for RunningInstance {
         EventPage { planned, log, last }
     }
 
-    fn counted_ns(&self) -> u64 {
-        self.state().counted().last.as_ref().map_or(0, |(_, elapsed, _)| elapsed.0)
-    }
-
-    fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
-        self.chosen(&self.state(), kind, choice)
-    }
-
     fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
         let state = self.state();
         let chosen = self.chosen(&state, kind, choice)?;
@@ -435,9 +438,9 @@ impl Instance for RunningInstance {
 
     fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {
         let rewired = self.edit(ask)?;
-        self.note_rewired(self.elapsed(), "change", &rewired);
-        let changed = rewired.added.len() + rewired.removed.len();
-        Ok(self.applied(rewired, changed))
+        self.note_rewired(self.elapsed(), "change", &rewired.done);
+        let changed = rewired.done.added.len() + rewired.done.removed.len();
+        self.applied(rewired, changed)
     }
 
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
@@ -467,8 +470,8 @@ impl Instance for RunningInstance {
     }
 
     fn apply(&self, wanted: &ScenarioRequest) -> Result<Made<Comparison>, SetError> {
-        let shown = self.bring(wanted)?;
-        let Comparison { changes, added, removed, .. } = &shown;
+        let brought = self.bring(wanted)?;
+        let Comparison { changes, added, removed, .. } = &brought.done;
         let mut what = format!("a scenario was applied: {} objects changed", changes.len());
         for (names, word) in [(added, "added"), (removed, "removed")] {
             if !names.is_empty() {
@@ -476,8 +479,8 @@ impl Instance for RunningInstance {
             }
         }
         self.log().note(self.elapsed(), "change", what);
-        let changed = shown.count();
-        Ok(self.applied(shown, changed))
+        let changed = brought.done.count();
+        self.applied(brought, changed)
     }
 
     fn stop(&self) {

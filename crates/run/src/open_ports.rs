@@ -7,9 +7,10 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
 use longwire_block::Port;
+use longwire_clock::realtime;
 use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
-use longwire_port::driver::pcap::{PcapPlan, PcapPort, first_stamp};
+use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::{HostEnd, Open, PortRequest, opener};
 use longwire_port::interface::namespace;
@@ -18,6 +19,8 @@ use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Open ports in the plan's order.
 pub struct OpenPorts {
@@ -34,6 +37,8 @@ pub struct PortWatches {
     pub by_place: Vec<Option<PortWatch>>,
     /// The clock of captures and sources.
     pub(crate) origin: Origin,
+    /// The files that the run writes until it ends, whichever ports leave it.
+    pub(crate) written: Arc<[PathBuf]>,
 }
 
 impl PortWatches {
@@ -45,6 +50,14 @@ impl PortWatches {
     /// Distinguishes as many flows at all ports from now on.
     pub(crate) fn widen(&self, flows: u16) {
         self.by_place.iter().flatten().for_each(|watch| watch.tally().widen(flows));
+    }
+
+    /// The files that the run reads, and those that it writes.
+    fn files(&self) -> (Vec<&Path>, Vec<&Path>) {
+        let of_ports = || self.by_place.iter().flatten().map(PortWatch::files);
+        let sent = of_ports().filter_map(|files| files.output.as_deref());
+        let written = sent.chain(self.written.iter().map(PathBuf::as_path)).collect();
+        (of_ports().filter_map(|files| files.input.as_deref()).collect(), written)
     }
 
     /// Forgets the ports at the places `gone`, and takes those that are new.
@@ -120,7 +133,8 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
         watches.push(Some(port.watch()));
         ports.push(Box::new(port));
     }
-    Ok(OpenPorts { ports, watches: PortWatches { by_place: watches, origin } })
+    let watches = PortWatches { by_place: watches, origin, written: Arc::default() };
+    Ok(OpenPorts { ports, watches })
 }
 
 /// Checks that no router has a control plane, in virtual time.
@@ -150,7 +164,7 @@ pub fn open_real(
     files: &PortFiles,
     mut own: OwnPorts,
 ) -> anyhow::Result<OpenPorts> {
-    let origin = Origin { epoch: files.epoch.unwrap_or_else(now), start_time: StartTime::default() };
+    let origin = Origin { epoch: files.epoch.unwrap_or_else(realtime), start_time: StartTime::default() };
     let flows = flows(plan)?;
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<PortWatch>> = vec![None; plan.ports.len()];
@@ -177,25 +191,26 @@ pub fn open_real(
     }
     let opened: Vec<_> = ports.into_iter().flatten().collect();
     ensure!(opened.len() == plan.queue_places().count(), "no driver could open a port");
-    Ok(OpenPorts { ports: opened, watches: PortWatches { by_place: watches, origin } })
+    let watches = PortWatches { by_place: watches, origin, written: Arc::default() };
+    Ok(OpenPorts { ports: opened, watches })
 }
 
-/// Opens ports that were added to a run in real time, in this order. Their sources are added by
-/// [`joining_sources`](crate::joining_sources).
+/// Opens ports that were added to a run in real time, in this order; `staying` are the others. Their sources
+/// are added by [`joining_sources`](crate::joining_sources).
 ///
 /// # Errors
-/// An interface is unusable.
+/// An interface or a file is unusable.
 pub(crate) fn open_added(
     plan: &Plan,
     places: &[u16],
     mut hosts: Option<&mut TestHosts>,
-    origin: &Origin,
+    staying: &PortWatches,
 ) -> anyhow::Result<AddedPorts> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let without =
         places.iter().copied().filter(|&place| !plan.leads_outside(&plan.ports[usize::from(place)]));
     let mut watches = Vec::new();
-    let mut replayed = open_replays(plan, without.collect(), origin, &mut watches)?;
+    let mut replayed = open_replays(plan, without.collect(), staying, &mut watches)?;
     for &place in places {
         let place = usize::from(place);
         let port = &plan.ports[place];
@@ -228,7 +243,7 @@ pub(crate) fn open_added(
 fn open_replays(
     plan: &Plan,
     places: Vec<u16>,
-    of_run: &Origin,
+    staying: &PortWatches,
     watches: &mut Vec<(u16, PortWatch)>,
 ) -> anyhow::Result<HashMap<u16, Box<dyn Port>>> {
     let outer = |place: &u16| plan.ports[usize::from(*place)].attachment.is_outer();
@@ -241,29 +256,18 @@ fn open_replays(
     if outer.is_empty() {
         return Ok(ports);
     }
-    let files = PortFiles::new(plan, &[], &[])?;
-    let mut first = None;
-    for &place in &outer {
-        let Captures { input, interface, .. } = &files.captures[usize::from(place)];
-        if let Some(input) = input {
-            first = [first, first_stamp(input, interface.clone())?].into_iter().flatten().min();
-        }
-    }
-    let of_captures = Origin { epoch: first.unwrap_or_else(now), start_time: StartTime::default() };
+    let (read, written) = staying.files();
+    let files = PortFiles::of_added(plan, &outer, (&read, &written))?;
+    let of_captures =
+        Origin { epoch: files.epoch.unwrap_or_else(realtime), start_time: StartTime::default() };
     for place in outer {
         let captures = &files.captures[usize::from(place)];
-        let origin = if captures.input.is_some() { &of_captures } else { of_run };
+        let origin = if captures.input.is_some() { &of_captures } else { &staying.origin };
         let port = open_replay(plan, usize::from(place), captures, &[], origin)?;
         watches.push((place, port.watch()));
         ports.insert(place, Box::new(port));
     }
     Ok(ports)
-}
-
-/// The time since 1970.
-fn now() -> Nanos {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Ports that were added to a run in virtual time: they receive, and send what sources are added, or are a
@@ -273,24 +277,20 @@ fn now() -> Nanos {
 /// If a port is to read or write a capture.
 pub(crate) fn open_sinks(plan: &Plan, places: &[u16], origin: &Origin) -> anyhow::Result<AddedPorts> {
     let mut added = AddedPorts::default();
-    if places.is_empty() {
-        return Ok(added);
-    }
-    let files = PortFiles::new(plan, &[], &[])?;
     for &place in places {
         let at = usize::from(place);
         if plan.ports[at].attachment.far().is_some() {
             added.ports.push(Box::new(InnerPort::new(&plan.ports[at].name)));
             continue;
         }
-        let captures = &files.captures[at];
+        let captures = Captures::of_scenario(&plan.ports[at]);
         ensure!(
             captures.input.is_none() && captures.output.is_none(),
             "port \"{}\" would read or write a capture, which begins with the run in virtual time: have it \
              in the scenario from the start",
             plan.ports[at].name
         );
-        let port = open_replay(plan, at, captures, &[], origin)?;
+        let port = open_replay(plan, at, &captures, &[], origin)?;
         added.watches.push((place, port.watch()));
         added.ports.push(Box::new(port));
     }
@@ -416,12 +416,11 @@ fn open_replay(
     let source = SourcePort::new(name, &own, plan.source_numbers, plan.seed)
         .with_context(|| format!("the traffic sources of port \"{name}\""))?;
     let Captures { input, interface, output } = captures.clone();
-    let (reads, writes) = (input.is_some(), output.is_some());
-    let capture = if reads || writes {
+    let capture = if input.is_some() || output.is_some() {
         // The longest IP packet that a port can have received: a host's MTU.
         let mtu = plan.host_at(&plan.ports[place]).map(|host| host.mtu);
         let plan = PcapPlan { input, interface, output, epoch: origin.epoch, mtu };
-        Some((PcapPort::open(name, &plan)?, reads, writes))
+        Some((PcapPort::open(name, &plan)?, captures.clone()))
     } else {
         None
     };

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::pcap::Capture;
 use longwire_port::driver::pcap::{Select, first_stamp, interfaces};
-use longwire_scenario::Plan;
+use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -42,6 +42,14 @@ pub struct Captures {
     pub output: Option<PathBuf>,
 }
 
+impl Captures {
+    /// Those that the scenario names for a port.
+    pub(crate) fn of_scenario(port: &Port) -> Self {
+        let written = |name| port.attachment.driven()?.setting::<Arc<Capture>>(name)?.0.clone();
+        Self { input: written("input"), interface: None, output: written("output") }
+    }
+}
+
 /// The captures of all ports, and their epoch.
 #[derive(Debug, Clone)]
 pub struct PortFiles {
@@ -69,20 +77,68 @@ impl PortFiles {
             ensure!(old.is_none(), "port \"{}\" has two outputs; give it one", given.port);
         }
         for (port, own) in plan.ports.iter().zip(&mut captures) {
-            let written = |name| port.attachment.driven()?.setting::<Arc<Capture>>(name)?.0.clone();
-            own.input = own.input.take().or_else(|| written("input"));
-            own.output = own.output.take().or_else(|| written("output"));
+            let Captures { input, output, .. } = Captures::of_scenario(port);
+            own.input = own.input.take().or(input);
+            own.output = own.output.take().or(output);
         }
         check_sources(plan, &captures)?;
         let mut files = Self { captures, epoch: None };
         files.check_written([])?;
-        for (port, own) in plan.ports.iter().zip(&mut files.captures) {
+        files.look_into_inputs(plan)?;
+        Ok(files)
+    }
+
+    /// The files that the scenario names for the ports at `places`, which are added to a run that reads and
+    /// writes these files already. Other ports have none here.
+    ///
+    /// # Errors
+    /// As [`PortFiles::new`].
+    pub(crate) fn of_added(
+        plan: &Plan,
+        places: &[u16],
+        (read, written): (&[&Path], &[&Path]),
+    ) -> anyhow::Result<Self> {
+        let mut captures = vec![Captures::default(); plan.ports.len()];
+        for place in places.iter().map(|&place| usize::from(place)) {
+            captures[place] = Captures::of_scenario(&plan.ports[place]);
+        }
+        check_sources(plan, &captures)?;
+        let mut files = Self { captures, epoch: None };
+        let (read, written) = (read.iter().copied(), written.iter().copied());
+        check_apart(read.chain(files.inputs()), written.chain(files.outputs()))?;
+        files.look_into_inputs(plan)?;
+        Ok(files)
+    }
+
+    /// Finds the ports' interfaces in their inputs, and the first timestamp.
+    fn look_into_inputs(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        for (port, own) in plan.ports.iter().zip(&mut self.captures) {
             let Some(input) = &own.input else { continue };
             own.interface = interface_of(input, &port.name)?;
             let first = first_stamp(input, own.interface.clone())?;
-            files.epoch = [files.epoch, first].into_iter().flatten().min();
+            self.epoch = [self.epoch, first].into_iter().flatten().min();
         }
-        Ok(files)
+        Ok(())
+    }
+
+    fn inputs(&self) -> impl Iterator<Item = &Path> {
+        self.captures.iter().filter_map(|own| own.input.as_deref())
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &Path> {
+        self.captures.iter().filter_map(|own| own.output.as_deref())
+    }
+
+    /// The files that a run writes until it ends, whichever ports leave it: the `records`, and what its ports
+    /// with interfaces send.
+    pub(crate) fn written_to_the_end<'f>(
+        &'f self,
+        plan: &Plan,
+        records: impl Iterator<Item = &'f Path>,
+    ) -> Arc<[PathBuf]> {
+        let outside = plan.ports.iter().zip(&self.captures).filter(|(port, _)| plan.leads_outside(port));
+        let sent = outside.filter_map(|(_, own)| own.output.as_deref());
+        records.chain(sent).map(Path::to_path_buf).collect()
     }
 
     /// Checks that no file is written by two ports, or both read and written, and that none of them is one of
@@ -91,18 +147,24 @@ impl PortFiles {
     /// # Errors
     /// If a file is named twice.
     pub fn check_written<'f>(&'f self, records: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<()> {
-        let inputs = self.captures.iter().filter_map(|own| own.input.as_deref());
-        let outputs = self.captures.iter().filter_map(|own| own.output.as_deref());
-        let mut known: Vec<_> = inputs.map(full).collect();
-        for file in outputs.chain(records) {
-            let path = full(file);
-            if known.contains(&path) && !path.starts_with("/dev") {
-                bail!("{} is named twice, once as an output; name another file", file.display());
-            }
-            known.push(path);
-        }
-        Ok(())
+        check_apart(self.inputs(), self.outputs().chain(records))
     }
+}
+
+/// Checks that no file is written twice, or both read and written.
+fn check_apart<'f>(
+    read: impl Iterator<Item = &'f Path>,
+    written: impl Iterator<Item = &'f Path>,
+) -> anyhow::Result<()> {
+    let mut known: Vec<_> = read.map(full).collect();
+    for file in written {
+        let path = full(file);
+        if known.contains(&path) && !path.starts_with("/dev") {
+            bail!("{} is named twice, once as an output; name another file", file.display());
+        }
+        known.push(path);
+    }
+    Ok(())
 }
 
 /// The port's interface in a recording of several ports; other files belong to one port as a whole.
@@ -179,6 +241,28 @@ mod tests {
         assert!(error(&[], &["a=x", "b=./x"]).contains("named twice"));
         assert!(error(&["a=/nowhere/x.pcap"], &[]).contains("/nowhere/x.pcap"));
         assert!("a".parse::<PortFile>().is_err() && "=x".parse::<PortFile>().is_err());
+    }
+
+    #[test]
+    fn added_ports_have_files_of_their_own() {
+        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\ninput = \"missing.pcap\"\n[[port]]\n\
+            name = \"b\"\ndriver = \"pcap\"\noutput = \"new.pcap\"\n[[link]]\nname = \"l\"\n\
+            from = \"a\"\nto = \"b\"\n";
+        let plan = longwire_scenario::parse("/nowhere/x.toml", text).unwrap();
+        let added = |places: &[u16], read: &[&str], written: &[&str]| {
+            let [read, written] =
+                [read, written].map(|files| files.iter().map(Path::new).collect::<Vec<_>>());
+            let files = PortFiles::of_added(&plan, places, (&read, &written));
+            files.map(|files| files.captures).map_err(|error| error.to_string())
+        };
+        // Files of others are not looked into.
+        let captures = added(&[1], &["/nowhere/missing.pcap"], &["/nowhere/log.pcapng"]).unwrap();
+        assert_eq!(captures[1].output.as_deref(), Some(Path::new("/nowhere/new.pcap")));
+        assert_eq!(captures[0], Captures::default());
+        assert!(added(&[0], &[], &[]).unwrap_err().contains("missing.pcap"));
+        assert!(added(&[1], &[], &["/nowhere/new.pcap"]).unwrap_err().contains("named twice"));
+        assert!(added(&[1], &["/nowhere/new.pcap"], &[]).unwrap_err().contains("named twice"));
+        assert!(added(&[0], &[], &["/nowhere/missing.pcap"]).unwrap_err().contains("named twice"));
     }
 
     #[test]

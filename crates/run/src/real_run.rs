@@ -102,6 +102,7 @@ impl RealRun {
             anyhow::bail!("{finding}");
         }
         let mut open = open_real(&plan, hosts.as_mut(), &files, options.ports)?;
+        open.watches.written = files.written_to_the_end(&plan, options.records.files());
         let mut nesp = None;
         if let Some(settings) = &plan.nesp {
             let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;

@@ -3,6 +3,7 @@
 
 use crate::port_files::{Captures, PortFiles};
 use crate::rotation::{FileMaker, Rotation};
+use crate::series::lock;
 use anyhow::Context;
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
@@ -12,7 +13,7 @@ use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// An ongoing recording.
 pub struct Recording(Arc<Mutex<Capture>>);
@@ -144,10 +145,6 @@ impl Recording {
     }
 }
 
-fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    capture.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Recordings of ports, and the ports.
 pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
 
@@ -182,9 +179,7 @@ pub fn record_outputs(
 
 /// The absolute time (since 1970) of the engine's time 0.
 fn epoch() -> Nanos {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-    now.since(longwire_clock::monotonic())
+    longwire_clock::realtime().since(longwire_clock::monotonic())
 }
 
 /// Records the frames that a port sends, with the times at which they were due.

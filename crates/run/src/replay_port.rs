@@ -1,5 +1,6 @@
 //! A port without an interface: traffic sources, captures in and out, and a sink that measures what arrives.
 
+use crate::port_files::Captures;
 use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{InputReport, PcapPort};
@@ -21,8 +22,7 @@ pub struct CaptureReport {
 pub struct PortWatch {
     tally: Tally,
     capture: Arc<Mutex<CaptureReport>>,
-    /// Whether its frames come from a capture.
-    reads: bool,
+    files: Arc<Captures>,
 }
 
 impl PortWatch {
@@ -32,8 +32,13 @@ impl PortWatch {
     }
 
     /// Whether traffic sources can begin at it: its frames do not come from a capture.
-    pub const fn takes_sources(&self) -> bool {
-        !self.reads
+    pub fn takes_sources(&self) -> bool {
+        self.files.input.is_none()
+    }
+
+    /// Its captures.
+    pub(crate) fn files(&self) -> &Captures {
+        &self.files
     }
 
     /// The report on its captures; complete once the run has ended.
@@ -71,6 +76,7 @@ pub struct ReplayPort {
     /// Whether the source has flows.
     sends: bool,
     capture: Option<PcapPort>,
+    files: Arc<Captures>,
     reads: bool,
     writes: bool,
     report: CaptureReport,
@@ -80,23 +86,24 @@ pub struct ReplayPort {
 }
 
 impl ReplayPort {
-    /// Creates the port. `sends`: whether the source has flows; `capture` comes with whether it has an input
-    /// and an output.
+    /// Creates the port. `sends`: whether the source has flows; `capture` comes with its files.
     pub fn new(
         source: SourcePort,
         sends: bool,
-        capture: Option<(PcapPort, bool, bool)>,
+        capture: Option<(PcapPort, Captures)>,
         start_time: StartTime,
     ) -> Self {
-        let (reads, writes) = capture.as_ref().map_or((false, false), |&(_, reads, writes)| (reads, writes));
-        let capture = capture.map(|(port, ..)| port);
+        let (capture, files) = capture.unzip();
+        let files = Arc::new(files.unwrap_or_default());
+        let (reads, writes) = (files.input.is_some(), files.output.is_some());
         let (report, shared) = Default::default();
-        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new(), start_time }
+        Self { source, sends, capture, files, reads, writes, report, shared, one: Batch::new(), start_time }
     }
 
     /// The handle to it.
     pub fn watch(&self) -> PortWatch {
-        PortWatch { tally: self.source.tally(), capture: Arc::clone(&self.shared), reads: self.reads }
+        let (capture, files) = (Arc::clone(&self.shared), Arc::clone(&self.files));
+        PortWatch { tally: self.source.tally(), capture, files }
     }
 
     /// Writes copies of the packets to the output, which frees what it has written.

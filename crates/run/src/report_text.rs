@@ -9,7 +9,7 @@ use longwire_units::{counted, plural};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Most lines for links, for programs, and for sources.
+/// Most lines for links, for routers, for programs, for levels, and for sources.
 const MOST_LINES: usize = 24;
 
 /// Writes the report.
@@ -36,11 +36,14 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_table(out, of_kind("port").into_iter().map(port_line).collect())?;
     let routers = of_kind("router");
     print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
+    print_more(routers.len(), "routers", out)?;
     routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
     let programs = of_kind("program");
     print_table(out, programs.iter().take(MOST_LINES).map(|row| program_line(row)).collect())?;
     print_more(programs.len(), "programs", out)?;
-    print_table(out, of_kind("level").into_iter().take(MOST_LINES).map(level_line).collect())?;
+    let levels = of_kind("level");
+    print_table(out, levels.iter().take(MOST_LINES).map(|row| level_line(row)).collect())?;
+    print_more(levels.len(), "levels", out)?;
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
     print_more(sources.len(), "sources", out)?;
@@ -371,4 +374,24 @@ fn drops(by_reason: Option<&Value>) -> String {
         .map(|(reason, packets)| format!("{} {reason}", shown::count(packets.as_u64().unwrap_or(0))))
         .collect();
     if each.is_empty() { "-".into() } else { each.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let mut report = Report::new("run");
+        for (kind, all) in [("router", 25), ("program", 26), ("level", 27), ("source", 24)] {
+            report.extend((0..all).map(|number| Row::new(format!("{kind}{number}"), "").extra("kind", kind)));
+        }
+        let mut out = Vec::new();
+        write(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for left_out in ["(24 of 25 routers;", "(24 of 26 programs;", "(24 of 27 levels;"] {
+            assert!(text.contains(left_out), "{left_out} {text}");
+        }
+        assert!(!text.contains("sources;"), "{text}");
+    }
 }

@@ -23,6 +23,14 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
 
+/// A change that has taken effect.
+pub(crate) struct AppliedChange<T> {
+    /// What was changed.
+    pub(crate) done: T,
+    /// What failed afterwards, if anything did.
+    pub(crate) fault: Option<SetError>,
+}
+
 /// A rewiring whose hosts, ports and threads are there.
 struct ReadyRewiring {
     planned: PlannedRewiring,
@@ -40,7 +48,7 @@ impl RunningInstance {
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
     /// nothing has changed then.
-    pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
+    pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<AppliedChange<Comparison>, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let (shown, text, rewiring) = {
             let state = self.state();
@@ -51,16 +59,17 @@ impl RunningInstance {
             running.make(changes)?;
             (shown, text, rewiring)
         };
-        match rewiring {
+        let fault = match rewiring {
             Some(ready) => self.take_over(ready)?,
             None if shown.refused.is_empty() => {
                 // The objects are the same: only the text differs.
                 let mut state = self.replace_state();
                 state.plan = Arc::new(Plan { text, ..(*state.plan).clone() });
+                None
             }
-            None => {}
-        }
-        Ok(shown)
+            None => None,
+        };
+        Ok(AppliedChange { done: shown, fault })
     }
 
     /// Adds and removes what is asked for, all at one instant. Links that stay keep what they are set to.
@@ -69,7 +78,7 @@ impl RunningInstance {
     /// # Errors
     /// If there is nothing of a name, or the scenario would be wrong, or differ in what can't change while it
     /// runs; nothing has changed then.
-    pub fn edit(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
+    pub(crate) fn edit(&self, ask: &RewireRequest) -> Result<AppliedChange<RewireResponse>, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = Arc::clone(&self.state().plan);
         // Changes that were written behind the scenario are what objects are set to: they stay that.
@@ -101,24 +110,24 @@ impl RunningInstance {
     /// # Errors
     /// As [`RunningInstance::edit`]; that is logged and told, too.
     pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<(), SetError> {
-        let done = self.advance_to(time, drained);
-        let what = match &done {
-            Ok(rewired) => {
-                self.note_rewired(time, "scheduled", rewired);
-                NoticedChange::Applied { changed: rewired.added.len() + rewired.removed.len() }
+        let fault = match self.advance_to(time, drained) {
+            Ok(AppliedChange { done, fault }) => {
+                self.note_rewired(time, "scheduled", &done);
+                let changed = done.added.len() + done.removed.len();
+                // Nobody waits for the answer.
+                drop(self.state().objects.tell(|| NoticedChange::Applied { changed }));
+                fault
             }
-            Err(error) => {
-                let error = format!("[[at]] {time}: {error}");
-                self.log().note(time, "fault", error.as_str());
-                NoticedChange::Failed { error }
-            }
+            Err(error) => Some(error),
         };
-        // Nobody waits for the answer.
-        drop(self.state().objects.tell(|| what));
-        done.map(drop)
+        let Some(fault) = fault else { return Ok(()) };
+        let error = format!("[[at]] {time}: {fault}");
+        self.log().note(time, "fault", error.as_str());
+        drop(self.state().objects.tell(|| NoticedChange::Failed { error }));
+        Err(fault)
     }
 
-    fn advance_to(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
+    fn advance_to(&self, time: Nanos, drained: bool) -> Result<AppliedChange<RewireResponse>, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         let text = advanced(without_changes(&old.text), time).map_err(refused)?;
@@ -126,7 +135,7 @@ impl RunningInstance {
     }
 
     /// Brings it to the objects of a plan. The caller has the lock.
-    fn follow(&self, plan: &Plan, drained: bool) -> Result<RewireResponse, SetError> {
+    fn follow(&self, plan: &Plan, drained: bool) -> Result<AppliedChange<RewireResponse>, SetError> {
         let (old, layout) = {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
@@ -134,10 +143,10 @@ impl RunningInstance {
         let planned = PlannedRewiring::new(&old, &layout, plan, drained).map_err(refused)?;
         let done = planned.objects();
         if planned.is_empty() && plan.text == old.text {
-            return Ok(done);
+            return Ok(AppliedChange { done, fault: None });
         }
-        self.take_over(self.ready(planned)?)?;
-        Ok(done)
+        let fault = self.take_over(self.ready(planned)?)?;
+        Ok(AppliedChange { done, fault })
     }
 
     /// Makes the hosts that a rewiring adds, opens its ports, and starts what is above its routers.
@@ -153,16 +162,22 @@ impl RunningInstance {
         let socket = |router: &Router| longwire_control::control_socket(&directory, &name, &router.name);
         let levels = made.raise(new, socket).map_err(refused)?;
         let mut watches = self.watches().clone();
-        let mut ports = ChangedPorts::open(&name, (&**old, &**new), made, &watches.origin)?;
+        // A port that joins may have the files of one that leaves.
+        watches.follow(&made.old_ports, &[]);
+        let mut ports = ChangedPorts::open(&name, (&**old, &**new), made, &watches)?;
         made.give_ports(ports.take_ports());
-        watches.follow(&made.old_ports, ports.watches());
+        watches.follow(&[], ports.watches());
         let sources = joining_sources(new, made, |place| watches.get(place));
         made.give_sources(sources.map_err(|error| SetError::Refused(format!("{error:#}")))?);
         Ok(ReadyRewiring { planned, ports, levels })
     }
 
-    /// Lets the engine take over what was planned. The caller has the lock.
-    fn take_over(&self, ready: ReadyRewiring) -> Result<(), SetError> {
+    /// Lets the engine take over what was planned. Returns what failed afterwards, if anything did. The
+    /// caller has the lock.
+    ///
+    /// # Errors
+    /// If the engine does not take it over; then it goes on as before.
+    fn take_over(&self, ready: ReadyRewiring) -> Result<Option<SetError>, SetError> {
         let ReadyRewiring { planned, mut ports, levels } = ready;
         let PlannedRewiring { new, made, .. } = planned;
         let fresh: HashSet<u32> = made.added.iter().copied().collect();
@@ -193,16 +208,14 @@ impl RunningInstance {
         }
         let engine = MirroredEngine { remote: self.remote(), routers: &routers, links: &links };
         let mirrored = self.control_planes().follow(&new, ports.take_planes(), engine);
-        ports.close()?;
-        mirrored.map_err(|error| {
+        let not_removed = ports.close().err();
+        let not_mirrored = mirrored.err().map(|error| {
             SetError::Unavailable(format!("it was added, and its control plane does not work: {error:#}"))
-        })?;
-        match faults.first() {
-            Some(fault) => {
-                Err(SetError::Unavailable(format!("it was removed, and its port failed: {fault}")))
-            }
-            None => Ok(()),
-        }
+        });
+        let not_written = faults
+            .first()
+            .map(|fault| SetError::Unavailable(format!("it was removed, and its port failed: {fault}")));
+        Ok(not_removed.or(not_mirrored).or(not_written))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The log of a service on standard error: a line per event, with its time.
 
+use chrono::{DateTime, SecondsFormat};
 use longwire_report::printable;
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
@@ -110,44 +111,9 @@ fn plain(value: &Value) -> String {
 }
 
 /// A time since 1970 in RFC 3339 format, in UTC with milliseconds.
-pub fn timestamp(time: Nanos) -> String {
-    let (seconds, millis) = (time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// Year, month and day of a day since 1970, Gregorian.
-const fn date(mut days: u64) -> (u64, u64, u64) {
-    let mut year = 1970;
-    while days >= days_of(year) {
-        days -= days_of(year);
-        year += 1;
-    }
-    let mut month = 1;
-    while days >= days_in(year, month) {
-        days -= days_in(year, month);
-        month += 1;
-    }
-    (year, month, days + 1)
-}
-
-const fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-const fn days_of(year: u64) -> u64 {
-    if is_leap(year) { 366 } else { 365 }
-}
-
-const fn days_in(year: u64, month: u64) -> u64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+fn timestamp(time: Nanos) -> String {
+    let time = DateTime::from_timestamp_nanos(i64::try_from(time.0).unwrap_or(i64::MAX));
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

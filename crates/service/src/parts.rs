@@ -45,6 +45,14 @@ struct Part {
     instance: Option<Arc<RunningInstance>>,
 }
 
+/// What a request for a name finds.
+enum Reserved {
+    /// A part that has the name for the same run.
+    Running(PartState),
+    /// Nothing in its way: the name is taken, and this part, which has ended, had it before.
+    Taken(Option<Part>),
+}
+
 impl Part {
     /// Whether it runs or soon will, or has not ended yet.
     const fn is_alive(&self) -> bool {
@@ -93,12 +101,12 @@ impl Parts {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the name for a run, so that no other request does. Returns the part that has it for this run.
-    fn reserve(&self, name: &str, ask: &PartRequest) -> Result<Option<PartState>, AgentError> {
+    /// Takes the name for a run, so that no other request does, unless a part has it for this run.
+    fn reserve(&self, name: &str, ask: &PartRequest) -> Result<Reserved, AgentError> {
         let mut all = self.all();
         match all.get(name).filter(|part| part.is_alive()) {
             Some(part) if part.run == ask.run && part.condition != Condition::Ending => {
-                return Ok(Some(part.state(name)));
+                return Ok(Reserved::Running(part.state(name)));
             }
             Some(part) => {
                 let other = &part.run;
@@ -114,8 +122,19 @@ impl Parts {
         }
         let (run, load_ppm, condition) = (ask.run.clone(), ask.load_ppm, Condition::Starting);
         let part = Part { run, load_ppm, condition, error: None, report: None, instance: None };
-        all.insert(name.to_owned(), part);
-        Ok(None)
+        Ok(Reserved::Taken(all.insert(name.to_owned(), part)))
+    }
+
+    /// Gives back a name that was taken, to the part that had it before, if any.
+    fn give_back(&self, name: &str, before: Option<Part>) {
+        // What was not written is not there, and the request's error says the rest. The next request for the
+        // name may write its own files as soon as the name is free.
+        let _ = self.folder.clear(name);
+        let mut all = self.all();
+        match before {
+            Some(part) => all.insert(name.to_owned(), part),
+            None => all.remove(name),
+        };
     }
 
     fn prepare(&self, name: &str, toml: &str, files: &PartFiles) -> Result<PreparedScenario, AgentError> {
@@ -152,18 +171,17 @@ impl Agent for Parts {
         check_word("name", name, LONGEST_NAME)?;
         check_word("run", &ask.run, LONGEST_RUN)?;
         let files = PartFiles::read(&ask.files)?;
-        if let Some(running) = self.reserve(name, ask)? {
-            return Ok(running);
-        }
+        let before = match self.reserve(name, ask)? {
+            Reserved::Running(state) => return Ok(state),
+            Reserved::Taken(before) => before,
+        };
         let prepared = self.prepare(name, &ask.toml, &files);
         let ordered = prepared.and_then(|prepared| {
             let ending = |_| AgentError::Refused("the agent is ending".into());
             self.orders.send(Order::Start(name.into(), Box::new(prepared))).map_err(ending)
         });
         if let Err(error) = ordered {
-            self.all().remove(name);
-            // What was not written is not there, and the error says the rest.
-            let _ = self.folder.clear(name);
+            self.give_back(name, before);
             return Err(error);
         }
         self.part(name)
@@ -210,6 +228,39 @@ fn check_word(key: &'static str, word: &str, longest: usize) -> Result<(), Agent
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_log::Format;
+    use serde_json::json;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_refused_part_leaves_the_one_that_has_ended() {
+        let folder = std::env::temp_dir().join(format!("longwire-refused-{}", std::process::id()));
+        let (orders, ordered) = channel();
+        let log = Arc::new(EventLog::new(Format::Text));
+        let parts = Parts::new(PartFolder::open(&folder).unwrap(), orders, log);
+        let ended = Part {
+            run: "1".into(),
+            load_ppm: Some(7),
+            condition: Condition::Ended,
+            error: None,
+            report: Some(json!({ "command": "run" })),
+            instance: None,
+        };
+        parts.all().insert("old".into(), ended);
+        let before = parts.part("old").unwrap();
+        let wrong =
+            PartRequest { run: "2".into(), toml: "none".into(), files: BTreeMap::new(), load_ppm: None };
+        for name in ["old", "new"] {
+            let refused = parts.start(name, &wrong).unwrap_err();
+            assert!(matches!(refused, AgentError::Value { key: "toml", .. }), "{refused}");
+        }
+        assert_eq!(parts.part("old").unwrap(), before);
+        assert_eq!(parts.part("new"), Err(AgentError::Unknown("new".into())));
+        assert!(ordered.try_recv().is_err());
+        assert!(!folder.join("longwire-parts").join("old").exists());
+        drop(parts);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn names_are_plain() {

@@ -16,7 +16,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The state of a scenario.
 #[derive(Debug)]
@@ -167,8 +166,7 @@ impl SavedState {
 
 /// A number that no other scenario of a state has, also after a restart: the time in ns.
 fn new_number() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+    longwire_clock::realtime().0
 }
 
 /// Replaces a file atomically.

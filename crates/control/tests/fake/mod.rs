@@ -2,9 +2,9 @@
 
 use longwire_control::{
     Answers, Bounds, Comparison, Edition, EventPage, EventQuery, Instance, Kind, LoggedEvent, Made, Object,
-    ObjectDifference, ObjectQuery, PoolUse, Problem, ProgramRequest, Quantity, RefusedDifference,
+    ObjectDifference, ObjectPage, ObjectQuery, PoolUse, Problem, ProgramRequest, Quantity, RefusedDifference,
     RewireRequest, RewireResponse, RewiredObject, RoutePage, RowFilter, Saving, ScenarioRequest, SetError,
-    Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode,
+    Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode, chosen_in_order,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -106,8 +106,10 @@ impl Instance for Fake {
         EventPage { log: (after + 1..=3).map(entry).collect(), last: 3, ..EventPage::default() }
     }
 
-    fn counted_ns(&self) -> u64 {
-        2_500_000_000
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
+        let chosen = chosen_in_order(kind, &self.names(kind), choice)?;
+        let objects = chosen.names.iter().filter_map(|name| self.object(kind, name).ok()).collect();
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: 2_500_000_000, objects })
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {

@@ -161,7 +161,7 @@ impl Objects {
     /// The number of objects of a kind.
     pub fn count(&self, remote: &Remote, kind: Kind) -> usize {
         match kind {
-            Kind::Port => self.plan.ports.len(),
+            Kind::Port => self.plan.ports.iter().filter(|port| !port.is_vacant()).count(),
             Kind::Router => self.plan.routers.len(),
             _ => self.names(remote, kind).len(),
         }

@@ -76,9 +76,10 @@ impl SourceKind {
     /// Records the port to which a change directs a source, if it does.
     pub(super) fn aim(&self, place: u32, made: &Blocks) {
         if let Some(course) = Course::among(made) {
-            let mut aims = self.lock();
-            aims.push((place, course.aim.port));
-            aims.dedup();
+            let (mut aims, aim) = (self.lock(), (place, course.aim.port));
+            if !aims.contains(&aim) {
+                aims.push(aim);
+            }
         }
     }
 
@@ -140,5 +141,33 @@ impl ObjectKind for SourceKind {
             Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_an_aim_once() {
+        let mut text = String::new();
+        for (place, name) in ["a", "b", "c"].into_iter().enumerate() {
+            text += &format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\n");
+            text += &format!("addresses = \"10.0.1.{}\"\n", place + 1);
+        }
+        for to in ["b", "c"] {
+            let ends = format!("from = \"a\"\nto = \"{to}\"\n");
+            text += &format!("[[link]]\nname = \"to-{to}\"\n{ends}");
+            text += &format!("[[source]]\nname = \"for-{to}\"\n{ends}model = \"poisson\"\n");
+            text += "rate = \"1 Mbit/s\"\n";
+        }
+        let plan = Arc::new(longwire_scenario::parse("x.toml", &text).unwrap());
+        let kind = SourceKind { plan: Arc::clone(&plan), aims: Mutex::default() };
+        let [to_b, to_c] = [0, 1].map(|source: usize| plan.sources[source].blocks(&plan.ports));
+        for made in [&to_c, &to_b, &to_c, &to_b] {
+            kind.aim(0, made);
+        }
+        kind.aim(1, &to_b);
+        assert_eq!((kind.aims(0), kind.aims(1)), (vec![2, 1], vec![1]));
     }
 }

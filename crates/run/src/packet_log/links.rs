@@ -3,10 +3,11 @@
 
 use super::row::NO_LINK;
 use crate::link_pattern::LinkPattern;
+use crate::series::lock;
 use longwire_block::path::LinkRef;
 use longwire_scenario::Plan;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// By a link's index at a worker: its number in the log, or [`NO_LINK`].
 pub type Numbers = Vec<u32>;
@@ -36,11 +37,6 @@ struct LinkNames {
     names: Vec<String>,
     /// By worker.
     numbers: Vec<Numbers>,
-}
-
-/// A holder that panicked has left a consistent state.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LoggedLinks {

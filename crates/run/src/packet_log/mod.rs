@@ -100,7 +100,7 @@ impl PacketLog {
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
         }
-        let start_since_1970 = if is_virtual { 0 } else { since_1970() };
+        let start_since_1970 = if is_virtual { 0 } else { longwire_clock::realtime().0 };
         let file = LogFile::create(&options.file, maker, start_since_1970)?;
         let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
         let base = Arc::<OnceLock<Nanos>>::default();
@@ -161,11 +161,6 @@ impl Drop for PacketLog {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn since_1970() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The writing thread.

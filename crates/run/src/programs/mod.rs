@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// How often an installation is retried because the router's programs were changed meanwhile.
 const TRIES: usize = 8;
+/// When the removal of a program whose lease has expired is tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl LiveRouters {
     /// Queries or changes a router's programs.
@@ -182,11 +184,17 @@ impl LiveRouters {
     pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
         let (over, next) = self.leases().over(Instant::now());
         for (place, fid) in over.into_iter().filter_map(|key| Some((self.leaseholder(key)?, key.1))) {
-            let router = Running { remote, node: self.node(place) };
-            // If the program or the run is gone, there is nothing to remove.
-            let _ = self.remove(&RouterHandle { router: &router }, place, fid);
+            self.end_lease(&Running { remote, node: self.node(place) }, place, fid);
         }
         next
+    }
+
+    /// Removes a program whose lease has expired. If the router can't do that now, the program has a short
+    /// lease again. If it is gone, there is nothing to remove.
+    fn end_lease<R: RouterAccess>(&self, router: &R, place: usize, fid: u32) {
+        if let Err(SetError::Unavailable(_)) = self.remove(&RouterHandle { router }, place, fid) {
+            self.leases().give(self.lease_key(place, fid), RETRY, Instant::now());
+        }
     }
 
     /// Creates an attachment above the router, for a program.
@@ -441,4 +449,38 @@ pub(crate) fn wrong(key: &str, reason: String) -> SetError {
 /// Bytes from hexadecimal digits.
 pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A router that answers nothing but this.
+    struct Refusing(SetError);
+
+    impl RouterAccess for Refusing {
+        fn ask<T: Send + 'static>(
+            &self,
+            _: impl FnOnce(&mut Router) -> T + Send + 'static,
+        ) -> Result<T, SetError> {
+            Err(self.0.clone())
+        }
+    }
+
+    #[test]
+    fn a_lease_ends_again_if_the_router_does_not_answer() {
+        let text = "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.9/24\"\n[[port]]\n\
+            name = \"b\"\ndriver = \"source\"\naddresses = \"10.0.2.9/24\"\n[[router]]\nname = \"r\"\n\
+            ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" },\n\
+            { port = \"b\", addresses = \"10.0.2.1/24\" }]\n\
+            [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
+        let plan = Arc::new(longwire_scenario::parse("x.toml", text).unwrap());
+        let live = LiveRouters::new(plan, Vec::new(), Vec::new());
+        let lease = |error: SetError| {
+            live.end_lease(&Refusing(error), 0, 7);
+            live.leases().of(live.lease_key(0, 7), Instant::now()).map(|(length, _)| length)
+        };
+        assert_eq!(lease(unknown(7)), None, "it is gone");
+        assert_eq!(lease(SetError::Unavailable("a worker is busy".into())), Some(RETRY));
+    }
 }
