@@ -23,11 +23,18 @@ type Frames = Vec<(u64, Vec<u8>)>;
 
 /// Sends frames from a to b, 1 ms apart from 1 ms on; returns the output of both ports with times.
 fn run(plan: &Plan, frames: &[Vec<u8>]) -> ([Frames; 2], Report) {
+    run_apart(plan, frames, Nanos::from_millis(1))
+}
+
+/// Sends frames at this interval; see [`run`].
+fn run_apart(plan: &Plan, frames: &[Vec<u8>], gap: Nanos) -> ([Frames; 2], Report) {
     let (ports, mut ends) = memory_ports(plan, Stamp::Source);
     // The bridge learns b's port from a frame that b sends to itself.
     assert!(ends[1].push_at(Nanos::ZERO, &crate::support::frame(plan, 1, 1, 60)));
-    for (n, frame) in (1u64..).zip(frames) {
-        assert!(ends[0].push_at(Nanos::from_millis(n), frame));
+    let mut time = Nanos::from_millis(1);
+    for frame in frames {
+        assert!(ends[0].push_at(time, frame));
+        time += gap;
     }
     let (_, report) = simulate::<()>(plan, ports, TO_THE_END, |_| None);
     let mut out = [Vec::new(), Vec::new()];
@@ -63,6 +70,26 @@ fn steered_packets_take_the_other_link() {
             let steered: u64 = report.links.iter().map(|link| link.stats.steered_packets).sum();
             assert_eq!(steered, 2);
         }
+    }
+}
+
+/// Three packets come to a link at one instant: one passes it, one is steered, one is too big. In a pipeline
+/// "out" is at another worker than the links before it, so that the first makes the link due at once.
+#[test]
+fn what_leaves_a_due_link_before_its_end_does_not_depend_on_the_number_of_workers() {
+    let links = "[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n\
+        [[link]]\nname = \"in\"\nfrom = \"a\"\nto = \"x\"\ndelay = \"1 ms\"\n\
+        [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"2 ms\"\n\
+        [[link]]\nname = \"up\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"1 ms\"\n\
+        filter = [\"steer sky if udp dst port 443\"]\nmtu = { kind = \"too-big\", mtu = 1000 }\n\
+        [[link]]\nname = \"sky\"\nfrom = \"x\"\nto = \"y\"\ndelay = \"5 ms\"\n";
+    let pipeline = (2..=6).map(|workers| format!("workers = {workers}\nmapping = \"pipeline\""));
+    for engine in ["workers = 1", "workers = 2"].map(String::from).into_iter().chain(pipeline) {
+        let plan = plan_of(&format!("[engine]\n{engine}\npool = \"8 MiB\"\n{PORTS}{links}"));
+        let frames = [(80, 200), (443, 200), (80, 1015)].map(|(port, length)| frame(&plan, port, length));
+        let ([back, out], _) = run_apart(&plan, &frames, Nanos::ZERO);
+        let times = |frames: &Frames| frames.iter().map(|(time, _)| *time).collect::<Vec<_>>();
+        assert_eq!((times(&back), times(&out)), (vec![2000], vec![5000, 9000]), "{engine}");
     }
 }
 

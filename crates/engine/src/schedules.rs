@@ -88,10 +88,11 @@ impl Schedules {
         Ok((blocks, changes))
     }
 
-    /// Checks whether several changes can be made in sequence.
+    /// Checks whether several changes can be made together. Ramps begin at the values that the others set.
     pub fn could_make(&mut self, changes: &[LocalChange]) -> Result<(), String> {
         let mut made: Vec<((TargetKind, u32), Blocks)> = Vec::new();
-        for LocalChange { what, base, edits, ramp } in changes {
+        let (steps, ramps): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.ramp.is_none());
+        for LocalChange { what, base, edits, ramp } in steps.into_iter().chain(ramps) {
             if !made.iter().any(|(known, _)| known == what) {
                 let blocks = self.of(what.0).made_of_or(what.1, Arc::clone(base));
                 made.push((*what, Blocks::clone(&blocks)));

@@ -2,6 +2,7 @@
 //! the ports, whatever the batches and the number of workers.
 
 use crate::support::TestBed;
+use longwire_block::path::LinkRef;
 use longwire_block::{Port, Stamp};
 use longwire_port::driver::memory::MemoryPort;
 use longwire_units::Nanos;
@@ -82,6 +83,50 @@ fn links_in_the_order_of_the_plan_whatever_enters_them() {
             let by_third = if count == 3 { vec![16_512] } else { vec![] };
             assert_eq!((times(1), times(2)), (vec![14_512], by_third), "{workers} workers, {count} packets");
         }
+    }
+}
+
+/// The first link leads to the third, and this to the second. The third steers long packets to the fifth.
+const STEERED: TestBed = TestBed {
+    links: &[
+        &[("delay", "1 ms")],
+        &[("delay", "1 ms")],
+        &[("delay", "1 ms"), ("filter", "steer aside if greater 500")],
+        &[("delay", "1 ms")],
+        &[("delay", "5 ms")],
+    ],
+    routes: &[((0, 1), &[0, 2, 1]), ((0, 2), &[0, 4, 3])],
+    workers: 1,
+    pool_bytes: 8 << 20,
+    lead: Nanos::from_millis(1),
+};
+
+/// A short and a long packet come to the third link at one instant. With two workers the first makes the link
+/// due at once, because it leads to the other worker.
+#[test]
+fn what_is_steered_at_a_link_that_is_due_takes_its_own_path() {
+    for workers in [1, 2] {
+        let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
+        let (ports, mut ends): (Vec<_>, Vec<_>) = ["p0", "p1", "p2"].map(pair).into_iter().unzip();
+        let frame = |to: u8, from: u8, length: usize| {
+            [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &vec![0; length - 14][..]].concat()
+        };
+        assert!(ends[1].push_at(Nanos(1), &frame(0, 1, 60)));
+        for length in [60, 1000] {
+            assert!(ends[0].push_at(Nanos::from_millis(10), &frame(1, 0, length)));
+        }
+        let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
+        let mut setup = TestBed { workers, ..STEERED }.setup(ports);
+        let [link, aside] = [2, 4].map(|place| LinkRef::new(place % workers, place / workers));
+        for path in setup.map.paths.before(link) {
+            let instead = setup.map.paths.add_instead(path, aside);
+            setup.map.steered.add(path, 0, instead);
+        }
+        let report = setup.simulate(Nanos(u64::MAX - 1));
+        assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+        let taken = std::iter::from_fn(|| ends[1].take());
+        let left: Vec<_> = taken.map(|frame| (frame.facts.time.0 / 1000, frame.bytes.len())).collect();
+        assert_eq!(left, [(13_000, 60), (17_000, 1000)], "{workers} workers");
     }
 }
 

@@ -2,7 +2,7 @@
 //! have their own times, so that the output does not depend on the machine's speed.
 
 use crate::support::TestBed;
-use longwire_block::change::{Blocks, Edit};
+use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_block::path::LinkRef;
 use longwire_block::{Port, Spec, Stamp, Values};
 use longwire_clock::monotonic;
@@ -120,6 +120,26 @@ fn if_one_can_t_be_made_none_is() {
     assert_eq!(refused(&remote, vec![delay(1, 0, "30 ms")], Some(Nanos(1))), "its time is past");
     let made = remote.made_of(&[Target::Link(LinkRef::new(0, 0))]).unwrap().remove(0).unwrap();
     assert_eq!(made[0].1.at(0).print(spec("delay").params[0].kind), "3 ms");
+    let time = monotonic().0 + 50 * MS;
+    let (left, report) = left(ends, run, &[time]);
+    assert_eq!(left, [[time + 3 * MS], [time + 4 * MS]]);
+    assert!(report.errors.is_empty(), "{report:?}");
+}
+
+/// Whatever the order of the request, the ramp would begin when the delay is of another kind.
+#[test]
+fn a_ramp_of_a_block_that_is_replaced_is_refused_with_the_rest() {
+    let (run, ends) = start(1);
+    let remote = run.remote();
+    let rows = longwire_link::registry();
+    let jitter = rows.into_iter().find(|spec| (spec.key, spec.kind) == ("delay", "jitter")).unwrap();
+    let ramp = || Change { ramp: Some(Ramp::new(Nanos::from_secs(1))), ..delay(1, 0, "30 ms") };
+    let other = || change(1, 0, jitter, &[("delay", "20 ms"), ("jitter", "1 ms")]);
+    for changes in [vec![ramp(), other()], vec![other(), ramp()]] {
+        assert!(refused(&remote, changes, None).contains("can't be interpolated"));
+        let made = remote.made_of(&[Target::Link(LinkRef::new(0, 0))]).unwrap().remove(0).unwrap();
+        assert_eq!(made[0].0.kind, "constant");
+    }
     let time = monotonic().0 + 50 * MS;
     let (left, report) = left(ends, run, &[time]);
     assert_eq!(left, [[time + 3 * MS], [time + 4 * MS]]);

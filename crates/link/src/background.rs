@@ -23,6 +23,12 @@ impl Background {
         Self { process, begin, real_time: begin != Nanos::ZERO }
     }
 
+    /// Background traffic added at `now` to a link of a run that began at `begin`.
+    pub(crate) fn added(spec: &Spec, values: &Values, dice: Dice, (begin, now): (Nanos, Nanos)) -> Self {
+        let process = Process::begun(spec, values, dice, now.since(begin));
+        Self { process, begin, real_time: begin != Nanos::ZERO }
+    }
+
     /// Whether `spec` is a row of background traffic.
     pub(crate) fn has(spec: &Spec) -> bool {
         spec.key == KEY

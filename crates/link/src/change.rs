@@ -117,8 +117,7 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
             None if spec.kind == NONE => {}
             Some(background) => background.change(spec, values, when.now),
             None => {
-                let mut background = Background::new(spec, values, dice(), when.begin);
-                background.change(spec, values, when.now);
+                let background = Background::added(spec, values, dice(), (when.begin, when.now));
                 link.set_background(Some(background));
             }
         }
@@ -176,7 +175,7 @@ fn change_delay(
     let blocks = link.blocks();
     let front = blocks.books.rare.as_mut().and_then(|rare| rare.front.as_deref_mut());
     let (last, delay) = match front {
-        Some(front) if before => (front.last(), &mut front.delay),
+        Some(front) if before => (front.last, &mut front.delay),
         _ => (blocks.last, &mut blocks.delay),
     };
     let mut handed_over = false;

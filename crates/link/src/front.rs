@@ -19,11 +19,6 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Arrival at the queue of the last packet in order.
-    pub(crate) fn last(&self) -> Nanos {
-        self.last
-    }
-
     pub(crate) fn join(&mut self, pool: &mut Pool, handle: Handle, now: Nanos) {
         let (leave, order) = (now + self.delay.travel(now), self.delay.order());
         if order == Order::InOrder && !self.line.is_irregular() {

@@ -107,7 +107,9 @@ impl Link {
         if self.line.features & has::DECIDABLE == 0 {
             return self.arrive_served(at, handle);
         }
-        if self.is_decided() && !meta.is_train() {
+        // A discipline that is asked may ask for the band.
+        let is_banded = meta.flags & Meta::BANDED != 0 && self.profile.asks_queue;
+        if self.is_decided() && !meta.is_train() && !is_banded {
             let mut affected = None;
             let fate = self.ask_banded(dice.as_deref_mut(), at.pool, handle, &mut affected);
             return match fate {

@@ -107,6 +107,31 @@ fn rare_packets_see_the_mean_wait_of_m_d_1() {
     assert!((mean - wanted).abs() < 4.0 * deviation, "{mean} {wanted} ± {deviation}");
 }
 
+/// Traffic added to a link that runs begins with a gap if it is random: a packet that comes a nanosecond later
+/// finds the link idle.
+#[test]
+fn random_traffic_that_is_added_begins_with_a_gap() {
+    let mmpp: &[(&str, &str)] = &[("rates", "4 Mbit/s, 6 Mbit/s"), ("size", "996 B")];
+    let poisson: &[(&str, &str)] = &[("rate", "4.8 Mbit/s"), ("size", "996 B")];
+    let mut pool = Pool::new(1 << 20).unwrap();
+    for (kind, given) in [("poisson", poisson), ("mmpp", mmpp)] {
+        let row = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("background", kind)).unwrap();
+        for seed in 0..20 {
+            let mut links = Links::with_capacity(1, seed, Nanos::ZERO);
+            links.add(0, "test", &LinkConfig::default().with_text("rate", "8 Mbit/s").unwrap());
+            let now = Nanos::from_millis(10);
+            links.change(&mut pool, 0, now, &[(row, Values::read(row, given).unwrap())]).unwrap();
+            let handle = pool.insert(&[0; 996]).unwrap();
+            pool.meta_mut(handle).arrival = now.0 + 1;
+            let mut out = Fifo::EMPTY;
+            links.arrive_and_leave(&mut pool, 0, handle, &mut out);
+            links.expire(&mut pool, 0, Nanos::from_millis(20), &mut out);
+            let leave = out.pop(&pool).map(|handle| pool.meta(handle).leave());
+            assert_eq!(leave, Some(now.0 + 1 + 1_000_000), "{kind}, seed {seed}");
+        }
+    }
+}
+
 /// Opportunities every 10 ms of 1504 bytes, and phantoms of 2004 bytes every 8 ms that take most of them: a
 /// part of one is nearly always on the wire. Every packet is accounted for at any time, and the queue limit
 /// holds.

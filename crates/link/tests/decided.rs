@@ -5,7 +5,7 @@
 
 use longwire_block::{Dice, Spec, Values};
 use longwire_link::{Fifo, LinkConfig, Links, registry};
-use longwire_packet::{Gso, Pool, Train};
+use longwire_packet::{Gso, Meta, Pool, Train};
 use longwire_units::Nanos;
 
 const HEADERS: usize = 54;
@@ -54,6 +54,11 @@ impl Side {
         let handle = self.pool.insert(&frame).unwrap();
         let meta = self.pool.meta_mut(handle);
         (meta.arrival, meta.seq) = (at, number << 16);
+        if number.is_multiple_of(7) {
+            // As a router's program does.
+            meta.set_band((number % 3) as u8);
+            meta.flags |= Meta::BANDED;
+        }
         if segments > 1 {
             let (gso_size, header_len) = (SEGMENT as u16, HEADERS as u16);
             meta.set_train(Train { gso: Gso::TcpV4 as u8, segments, gso_size, header_len });
@@ -154,8 +159,9 @@ fn rate(dice: &mut Dice) -> (Chosen, u64) {
 fn queue(dice: &mut Dice) -> Chosen {
     let limit = ("limit", one_of(dice, &LIMITS));
     let marks = ("ecn", one_of(dice, &["yes", "no"]));
-    match dice.below(12) {
-        9.. => {
+    match dice.below(15) {
+        12.. => ("queue", "priority", bands(dice, limit)),
+        9..12 => {
             let target = ("target", one_of(dice, &["0 ns", "300 us", "5 ms", "1 s"]));
             let memory = ("memory", one_of(dice, &["1 kB", "32 MB", "32 MB"]));
             let flows = ("flows", one_of(dice, &["1", "2", "1024"]));
@@ -184,6 +190,19 @@ fn queue(dice: &mut Dice) -> Chosen {
         1 => ("queue", "ared", vec![limit, marks]),
         2 => ("queue", "sred", vec![limit]),
         _ => ("queue", "tail-drop", vec![limit]),
+    }
+}
+
+/// Bands by a filter or the node, or by conditions; the last are never foreseen.
+fn bands(dice: &mut Dice, limit: (&'static str, &'static str)) -> Vec<(&'static str, &'static str)> {
+    let classes = |text| vec![("classes", text)];
+    match dice.below(6) {
+        0..3 => {
+            vec![limit, ("bands", one_of(dice, &["1", "2", "3"])), ("default", one_of(dice, &["0", "1"]))]
+        }
+        3 => classes("a limit 3 packets if udp src port 1\nb limit 30 ms if udp src port 2\nc limit 3 kB"),
+        4 => classes("a if less 800\nb limit 4 packets"),
+        _ => classes("a queue codel if udp src port 1\nb limit 5 packets"),
     }
 }
 
@@ -235,6 +254,9 @@ fn compare(case: u64) -> usize {
     };
     let loss = ("loss", "independent", vec![("probability", one_of(&mut dice, &["0 %", "0 %", "10 %"]))]);
     let mut blocks = vec![transmitter, delay(&mut dice), queue(&mut dice), loss];
+    if dice.below(4) == 0 {
+        blocks.push(("filter", "rules", vec![("rules", "band 0 if less 300\nband 2 if udp src port 2")]));
+    }
     // If transmission takes no time, judges on the wire and random delays are asked on arrival.
     if case.is_multiple_of(2) {
         blocks.extend(on_the_wire(&mut dice));

@@ -335,6 +335,24 @@ fn jitter_that_comes_later_does_not_hasten_what_is_on_its_way() {
     assert_eq!(left[5..], [25_000_000; 3]);
 }
 
+/// The first packet leaves after about 1 s. Meanwhile the delay falls, moves before the queue with what it
+/// knows of the first packet, and falls again there: the second packet leaves with the first.
+#[test]
+fn jitter_that_has_moved_before_the_queue_still_changes() {
+    let behind = |delay| [("delay", delay), ("jitter", "1 ms")];
+    let before = |delay| [("delay", delay), ("jitter", "1 ms"), ("before", "queue")];
+    let (first, second) = (behind("1 s"), behind("500 ms"));
+    let (moved, last) = (before("500 ms"), before("5 ms"));
+    let changes = [
+        (100_000_000, ("jitter", &second[..])),
+        (200_000_000, ("jitter", &moved[..])),
+        (300_000_000, ("jitter", &last[..])),
+    ];
+    let left = departures(&[], ("jitter", &first), &changes, &[0, 900_000_000]);
+    assert!((999_000_000..=1_001_000_000).contains(&left[0]), "{left:?}");
+    assert_eq!(left[1], left[0]);
+}
+
 /// For all delays before and after a change: packets sent before it leave as if nothing came after them.
 /// Packets sent afterwards, if they keep their order, leave at the sorted times at which they would have left
 /// with overtaking, and none before a packet sent before it. Only jitter that stays jitter lends its shorter

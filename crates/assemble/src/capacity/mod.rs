@@ -9,6 +9,7 @@ mod places;
 use crate::price::{LinkRates, Shortfall};
 use cost::{Costs, Sums};
 use longwire_link::medium_rate;
+use longwire_link::transmit::framing::Framing;
 use longwire_prices::EnginePrices;
 use longwire_scenario::Plan;
 use longwire_units::{Bytes, Nanos, Rate};
@@ -16,9 +17,6 @@ use paths::{Path, Paths};
 pub use places::{LinkWork, PlaceWork, place_work};
 use serde::{Serialize, Serializer};
 
-/// The shortest frame, and the frame check sequence sent after each.
-const SHORTEST: u64 = 60;
-const CHECK_SEQUENCE: u64 = 4;
 /// A whole core, in millionths.
 pub const WHOLE: u64 = 1_000_000;
 
@@ -153,7 +151,7 @@ struct Bounds {
 
 impl Bounds {
     fn of(plan: &Plan, paths: &Paths<'_>, frame: Bytes) -> Self {
-        let bits = (frame.0.max(SHORTEST) + CHECK_SEQUENCE) * 8;
+        let bits = Framing::ETHERNET.counted(frame.0 as u32, 0) * 8;
         let at = |rate: Rate| (rate != Rate::UNLIMITED).then(|| rate.0 / bits);
         let of_profiles: Vec<Option<u64>> =
             plan.profiles.iter().map(|profile| at(LinkRates::of(profile, frame).highest)).collect();

@@ -160,14 +160,15 @@ impl Worker {
         }
         while let Some(handle) = out.pop(&self.pool) {
             let seq = self.emulation.number(self.pool.meta_mut(handle), place);
-            if is_ahead {
+            // A steered packet, or a reply, leaves now, as without a lead.
+            if is_ahead && self.pool.meta(handle).flags & Meta::DIVERTED == 0 {
                 self.go_ahead(handle);
             } else {
                 self.follow(Some((place, seq)));
                 self.leave(handle);
+                self.follow(None);
             }
         }
-        self.follow(None);
     }
 
     /// Enters a packet into the first link of its path, at any worker; without a link it goes to its port.

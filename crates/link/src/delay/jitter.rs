@@ -133,7 +133,9 @@ impl Jitter {
         while self.past.front().is_some_and(|past| past.until <= finish) {
             self.past.pop_front();
         }
-        let lent = |past: &Past| at(&past.shape, (past.delay, past.jitter), draw).min(past.until - finish);
+        // After a move before or behind the queue, a later entry may have ended earlier.
+        let left = |past: &Past| past.until.since(finish);
+        let lent = |past: &Past| at(&past.shape, (past.delay, past.jitter), draw).min(left(past));
         self.past.iter().map(lent).fold(self.at(draw), Nanos::max)
     }
 }

@@ -22,10 +22,7 @@ pub struct Trace {
 const DELAYS: Grammar = Grammar {
     wanted: "a trace of delays: a list of times and delays, a file of one, or a TheaterQ trace",
     form: None,
-    read: |text, base| match longwire_trace::delays(text, base) {
-        Ok(series) => Ok(series),
-        Err(error) => Err(error.to_string()),
-    },
+    read: |text, base| Ok(longwire_trace::delays(text, base).map_err(|error| error.to_string())?),
     examples: &["0 s 5 ms", "0 s 30 ms; 0.1 s 5 ms; 0.15 s 20 ms; 0.3 s 20 ms"],
 };
 

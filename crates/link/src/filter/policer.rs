@@ -1,12 +1,7 @@
 //! The rate limit of a filter's rule: a token bucket in whole numbers.
 
+use crate::transmit::framing::{BYTE, Framing};
 use longwire_units::{Bytes, Nanos, Rate};
-
-/// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2), and that sequence.
-const SHORTEST: u32 = 60;
-const FCS: u32 = 4;
-/// Work is in bits · 10⁹, of which a rate of r bit/s makes r per nanosecond: nothing is rounded.
-const WORK_OF_A_BYTE: u64 = 8_000_000_000;
 
 /// Permitted traffic: a mean rate and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +24,7 @@ impl Allowance {
     }
 
     fn work(&self) -> u64 {
-        self.burst.0.min(Self::MAX_BURST.0) * WORK_OF_A_BYTE
+        self.burst.0.min(Self::MAX_BURST.0) * BYTE
     }
 }
 
@@ -64,8 +59,8 @@ impl Bucket {
         let made = now.since(self.filled).0.saturating_mul(rate.0);
         self.work = self.work.saturating_add(made).min(self.allowance.work());
         self.filled = self.filled.max(now);
-        let wanted = u64::from(bytes.max(SHORTEST)) + u64::from(FCS);
-        match self.work.checked_sub(wanted.saturating_mul(WORK_OF_A_BYTE)) {
+        let wanted = Framing::ETHERNET.counted_on_wire(bytes);
+        match self.work.checked_sub(wanted.saturating_mul(BYTE)) {
             Some(left) => {
                 self.work = left;
                 true

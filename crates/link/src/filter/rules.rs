@@ -21,10 +21,7 @@ pub struct Rules {
 const RULES: Grammar = Grammar {
     wanted: "rules, one a line, such as \"drop if udp port 53\"",
     form: None,
-    read: |text, _| match text.parse::<RuleSet>() {
-        Ok(set) => Ok(Arc::new(set)),
-        Err(error) => Err(error.to_string()),
-    },
+    read: |text, _| Ok(Arc::new(text.parse::<RuleSet>().map_err(|error| error.to_string())?)),
     examples: &[
         "pass",
         "drop if tcp",

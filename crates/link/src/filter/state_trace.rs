@@ -21,10 +21,7 @@ pub struct StateTrace {
 const STATES: Grammar = Grammar {
     wanted: "the file of a list of times and states, or a list such as \"0 s up; 5 s down\"",
     form: None,
-    read: |text, base| match longwire_trace::states(text, base) {
-        Ok(states) => Ok(states),
-        Err(error) => Err(error.to_string()),
-    },
+    read: |text, base| Ok(longwire_trace::states(text, base).map_err(|error| error.to_string())?),
     examples: &["0 s up", "0 s up; 5 ms down; 7 ms up; 20 ms end", "0,down;0.003,up"],
 };
 

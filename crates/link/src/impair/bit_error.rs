@@ -2,6 +2,7 @@
 
 use super::{HEADERS_PARAM, Headers};
 use crate::judge::Judge;
+use crate::transmit::framing::Framing;
 use longwire_block::{Block, Dice, DropReason, Flips, Offer, Verdict};
 use longwire_random::math::{NEG_LN_SHIFT, ln, neg_ln};
 use longwire_settings::{Choice, Settings};
@@ -27,9 +28,6 @@ pub struct BitError {
 
 /// Fractional bits of [`BitError::mean`].
 const MEAN_SHIFT: u32 = 20;
-/// Shortest Ethernet frame, and its frame check sequence (IEEE 802.3, 4A.4.2).
-const SHORTEST: u32 = 60;
-const FCS: u32 = 4;
 
 /// Words of `action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
@@ -87,8 +85,12 @@ impl Judge for BitError {
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(good) = self.good else { return Verdict::Pass };
-        let bytes = if self.deliver { offer.bytes } else { offer.bytes.max(SHORTEST) + FCS };
-        let bits = 8 * u64::from(bytes);
+        let bytes = if self.deliver {
+            u64::from(offer.bytes)
+        } else {
+            Framing::ETHERNET.counted_on_wire(offer.bytes)
+        };
+        let bits = 8 * bytes;
         if good >= bits {
             self.good = Some(good - bits);
             return Verdict::Pass;

@@ -9,8 +9,6 @@ use longwire_block::{Block, Dice, Grammar, Offer, Verdict};
 use longwire_settings::Settings;
 use longwire_trace::{Cursor, End, Series};
 use longwire_units::{Nanos, Probability};
-use std::any::Any;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Loses each packet with the trace's current probability, counted from the start of the run.
@@ -28,17 +26,10 @@ pub struct LossTrace {
 const LOSSES: Grammar = Grammar {
     wanted: "the file of a trace (TheaterQ, times and probabilities), or a trace such as \
                      \"0 s 0 %; 5 s 2 %\"",
-    read,
+    read: |text, base| Ok(longwire_trace::losses(text, base).map_err(|error| error.to_string())?),
     examples: &["0 s 0 %; 5 ms 20 %; 12 ms end", "0,1", "1000,0,0,4294967295,0;9000,0,0,0,0"],
     form: None,
 };
-
-fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
-    match longwire_trace::losses(text, base) {
-        Ok(losses) => Ok(losses),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// Loses packets with a probability that follows a trace.
 #[derive(Debug, Settings)]

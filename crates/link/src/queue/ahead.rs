@@ -43,6 +43,30 @@ pub enum Foresight {
     Waits,
 }
 
+/// Busy periods for which a link serves, because packets of several queues met in the last one in which it
+/// decided.
+#[derive(Debug, Default)]
+pub(super) struct Meeting(u8);
+
+impl Meeting {
+    /// To begin anew takes as long as to serve two packets.
+    const PERIODS: u8 = 15;
+
+    /// Packets of several queues meet.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.0 = Self::PERIODS;
+    }
+
+    /// Counts a busy period. Returns whether the link may decide in it.
+    #[inline]
+    pub(super) fn is_over(&mut self) -> bool {
+        let left = self.0.checked_sub(1);
+        self.0 = left.unwrap_or(0);
+        left.is_none()
+    }
+}
+
 /// A decided link, whose disciplines are those of stage `S`.
 pub(crate) trait Decides<S>: Sized {
     /// Takes a packet into its queue, under this discipline.

@@ -7,7 +7,7 @@
 use super::lane::Lanes;
 use super::leaf::{CLASSES, LaneJoin, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Next, QueueContext};
+use super::{Admission, Ahead, Discipline, Foresight, Meeting, Next, QueueContext};
 use crate::fifo::Fifo;
 use crate::filter::{Piece, shown};
 use longwire_block::{Block, Dice, SpecError, Values, Verdict};
@@ -331,6 +331,9 @@ pub struct Classed<S: Scheduler> {
     wanted: Arc<ClassSet<S::Plan>>,
     /// The dice from which those of the classes' disciplines are derived.
     dice: Dice,
+    /// On a decided link, the class of all that waits.
+    alone: usize,
+    meeting: Meeting,
 }
 
 #[derive(Debug)]
@@ -344,7 +347,8 @@ struct ClassState<S: Scheduler> {
 
 impl<S: Scheduler> Classed<S> {
     pub(super) fn new(set: Arc<ClassSet<S::Plan>>, mut dice: Dice) -> Self {
-        Self { now: ClassState::new(Arc::clone(&set), &mut dice), wanted: set, dice }
+        let now = ClassState::new(Arc::clone(&set), &mut dice);
+        Self { now, wanted: set, dice, alone: 0, meeting: Meeting::default() }
     }
 
     /// Sets other classes. They start fresh when waiting packets are reassigned by the new conditions.
@@ -364,6 +368,43 @@ where
     #[inline]
     fn admit(&mut self, _: &Admission<'_>) -> Verdict {
         Verdict::Pass
+    }
+
+    /// A class without a discipline of its own is first in, first out.
+    fn foresees(&self) -> bool {
+        !S::BY_TIME && self.wanted.queues.iter().all(Option::is_none)
+    }
+
+    #[inline]
+    fn begins_to_decide(&mut self) -> bool {
+        self.meeting.is_over()
+    }
+
+    /// While packets of one class wait, they are sent in order.
+    #[inline(always)]
+    fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
+        let set = &self.now.set;
+        let class = set.class_of(packet.pool, packet.handle);
+        if packet.waiting.packets > 0 && class != self.alone {
+            self.meeting.begin();
+            return Foresight::Waits;
+        }
+        if !set.limits[class].surely_allows(packet, rate) {
+            return Foresight::Waits;
+        }
+        self.alone = class;
+        Foresight::Passes
+    }
+
+    fn take_back(&mut self, pool: &mut Pool, sending: Handle, waiting: Fifo) -> Fifo {
+        let ClassState { lanes, scheduler, busy, .. } = &mut self.now;
+        lanes.take_back(pool, self.alone, (sending, waiting));
+        if let Some(bytes) = lanes.head(pool, self.alone) {
+            *busy += 1;
+            // Neither time nor rate matters, as far as the discipline foresees.
+            scheduler.wake(self.alone, bytes, Nanos::ZERO, Rate::UNLIMITED);
+        }
+        Fifo::EMPTY
     }
 
     fn resettle(&mut self, context: &mut QueueContext<'_>) {

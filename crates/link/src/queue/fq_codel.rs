@@ -4,7 +4,7 @@ use super::codel::{INTERVAL, TARGET};
 use super::codel_law::{Codel, Terms};
 use super::fair::Flows;
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
+use super::{Admission, Ahead, Discipline, Foresight, Meeting, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -32,12 +32,8 @@ pub struct FqCodel {
     terms: Terms,
     limit: Limit,
     memory: u64,
-    /// Busy periods for which the link serves: flows met in the last one in which it decided.
-    served: u8,
+    meeting: Meeting,
 }
-
-/// Busy periods that are served after flows met: to begin anew takes as long as to serve two packets.
-const SERVED: u8 = 15;
 
 /// Flows take turns, new ones first; CoDel on each of them.
 #[derive(Debug, Settings)]
@@ -64,8 +60,8 @@ impl Block for FqCodel {
 
     fn build(settings: FqCodelSettings, dice: Dice) -> Self {
         let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
-        let mut block =
-            Self { flows: Flows::new(dice), terms, limit: Limit::Packets(0), memory: 0, served: 0 };
+        let (limit, meeting) = (Limit::Packets(0), Meeting::default());
+        let mut block = Self { flows: Flows::new(dice), terms, limit, memory: 0, meeting };
         block.change(settings);
         block
     }
@@ -95,9 +91,7 @@ impl Discipline for FqCodel {
 
     #[inline]
     fn begins_to_decide(&mut self) -> bool {
-        let left = self.served.checked_sub(1);
-        self.served = left.unwrap_or(0);
-        left.is_none()
+        self.meeting.is_over()
     }
 
     /// While one flow waits, it is served like CoDel's queue.
@@ -105,7 +99,7 @@ impl Discipline for FqCodel {
     fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
         self.terms.longest = self.terms.longest.max(packet.bytes);
         if !self.flows.is_alone(packet) {
-            self.served = SERVED;
+            self.meeting.begin();
             return Foresight::Waits;
         }
         if packet.waits_for(self.terms.target)

@@ -13,10 +13,7 @@ use std::sync::Arc;
 const CLASSES: Grammar = Grammar {
     wanted: "classes, one a line, such as \"web ls 3 Mbit/s if tcp port 80\"",
     form: None,
-    read: |text, _| match read(text) {
-        Ok(set) => Ok(Arc::new(set)),
-        Err(error) => Err(error.to_string()),
-    },
+    read: |text, _| Ok(Arc::new(read(text).map_err(|error| error.to_string())?)),
     examples: &[
         "all ls 1 Mbit/s",
         "voice rt 2 Mbit/s 10 ms 64 kbit/s ls 64 kbit/s if less 300\nrest ls 1 Mbit/s",

@@ -103,6 +103,19 @@ impl Lanes {
         }
     }
 
+    /// Takes over packets of one lane, which is empty: the one being sent, and those behind it.
+    pub(super) fn take_back(&mut self, pool: &mut Pool, lane: usize, (sending, mut waiting): (Handle, Fifo)) {
+        debug_assert!(self.sending.is_none(), "what was sent before has been settled");
+        let meta = pool.meta(sending);
+        let (packets, bytes) = (u64::from(meta.segments), meta.counted());
+        self.sending = Some((lane, packets, bytes));
+        let lane = &mut self.lanes[lane];
+        (lane.packets, lane.bytes) = (packets, bytes);
+        while let Some(handle) = waiting.pop(pool) {
+            lane.add(pool, handle);
+        }
+    }
+
     /// Removes all packets, lane by lane. The packet being sent no longer counts in any.
     pub(super) fn drain(&mut self, pool: &mut Pool) -> Fifo {
         let mut all = Fifo::EMPTY;

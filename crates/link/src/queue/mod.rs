@@ -44,7 +44,7 @@ pub use context::{QueueContext, Waiting, WaitingList};
 pub use service::Service;
 
 use crate::fifo::Fifo;
-use ahead::decide;
+use ahead::{Meeting, decide};
 use longwire_block::{Block, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};

@@ -17,10 +17,7 @@ const NANOBITS: u64 = 8_000_000_000;
 const CLASSES: Grammar = Grammar {
     wanted: "classes, one a line, such as \"web weight 3 if tcp port 80\"",
     form: None,
-    read: |text, _| match read(text) {
-        Ok(set) => Ok(Arc::new(set)),
-        Err(error) => Err(error.to_string()),
-    },
+    read: |text, _| Ok(Arc::new(read(text).map_err(|error| error.to_string())?)),
     examples: &[
         "all weight 1",
         "a weight 3 if tcp and less 500\nb weight 1",
@@ -143,11 +140,11 @@ impl Scheduler for Shares {
         }
     }
 
-    /// S = max(F, V), with V as advanced so far during transmission.
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.classes) + self.waiting.memory_bytes() + self.eligible.memory_bytes()
     }
 
+    /// S = max(F, V), with V as advanced so far during transmission.
     #[inline]
     fn wake(&mut self, class: usize, bytes: u64, now: Nanos, rate: Rate) {
         let done = now.since(self.since).0.saturating_mul(rate.0) / NANOBITS;

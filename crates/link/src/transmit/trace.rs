@@ -6,8 +6,6 @@ use longwire_block::{Block, Dice, Fallback, Grammar, Param, ParamKind};
 use longwire_settings::{Choice, Settings};
 use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
 use longwire_units::{Nanos, Rate};
-use std::any::Any;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Sends at the rates of a trace, which count from the start of the run, so that links with the same trace
@@ -94,7 +92,7 @@ impl TraceFraming {
 const RATES: Grammar = Grammar {
     wanted: "the file of a trace (mahimahi, TheaterQ, times and rates), or a trace such as \"0 s 10 Mbit/s; \
         5 s 1 Mbit/s\"",
-    read,
+    read: |text, base| Ok(longwire_trace::rates(text, base).map_err(|error| error.to_string())?),
     examples: &[
         "0 s 10 Mbit/s; 5 ms 1 Mbit/s; 20 ms 0; 30 ms end",
         "0;1;1;4;9",
@@ -104,13 +102,6 @@ const RATES: Grammar = Grammar {
     ],
     form: None,
 };
-
-fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
-    match longwire_trace::rates(text, base) {
-        Ok(rates) => Ok(rates),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// Sends at the rates, or by the delivery opportunities, of a trace.
 #[derive(Debug, Settings)]

@@ -48,6 +48,13 @@ impl Process {
         Self::new(Model::read(spec, values), dice)
     }
 
+    /// A process that begins at `now`.
+    pub fn begun(spec: &Spec, values: &Values, dice: Dice, now: Nanos) -> Self {
+        let model = Model::read(spec, values);
+        let (state, next) = begin(&model, now, dice);
+        Self { model, state, next }
+    }
+
     /// Arrival time of the next packet; [`Nanos::NEVER`] if there is none.
     pub const fn peek(&self) -> Nanos {
         self.next

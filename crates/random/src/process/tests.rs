@@ -179,6 +179,26 @@ fn pareto_on_off_is_self_similar_and_exponential_is_not() {
     assert!((exponential - 0.5).abs() < 0.05, "{exponential}");
 }
 
+/// The same packets, but later.
+#[test]
+fn a_process_may_begin_later() {
+    for (kind, given) in [
+        ("cbr", [("rate", "3 Gbit/s")].as_slice()),
+        ("poisson", &[("rate", "8 Mbit/s")]),
+        ("mmpp", &[("rates", "4 Mbit/s, 12 Mbit/s"), ("dwell", "1 ms")]),
+        ("on-off", &[("rate", "16 Mbit/s"), ("on", "1 ms"), ("off", "1 ms")]),
+        ("pareto-on-off", &[("rate", "16 Mbit/s"), ("on", "1 ms"), ("off", "1 ms")]),
+        ("replay", &[("file", "0 ms 1000 B, 3 ms 60 B, 10 ms 1500 B")]),
+    ] {
+        let (row, begin) = (spec(kind).unwrap(), Nanos::from_secs(5));
+        let values = Values::read(row, given).unwrap();
+        let mut later = Process::begun(row, &values, Dice::named(1, kind), begin);
+        let wanted: Vec<u64> =
+            times(&mut process(kind, given), 3).iter().map(|time| time + begin.0).collect();
+        assert_eq!(times(&mut later, 3), wanted, "{kind}");
+    }
+}
+
 #[test]
 fn a_change_loses_nothing_of_a_gap() {
     // A packet a millisecond. After 2.5 ms half a packet is missing: at twice the rate it takes a quarter of
