@@ -1,7 +1,7 @@
 //! What is asked for: the file of a constellation.
 
 use crate::earth::Place;
-use crate::sky::Sky;
+use crate::sky::{MOST_SATELLITES, Sky};
 use crate::walker::{Pattern, Walker};
 use longwire_units::{Nanos, Rate};
 use serde::Deserialize;
@@ -10,8 +10,6 @@ use std::io::Read;
 use std::path::Path as FilePath;
 use thiserror::Error;
 
-/// Most satellites.
-const MOST_SATELLITES: u32 = 20_000;
 /// Most stations: each has a network of its own, 10.N.0.0/24.
 const MOST_STATIONS: usize = 100;
 /// Most paths: each has two addresses of 10.200.0.0/16, and a number in the names of its ports.
@@ -64,6 +62,18 @@ pub struct Station {
     pub place: Place,
     /// Lowest elevation of a satellite that it can use, in degrees.
     pub minimum_elevation: f64,
+}
+
+impl Station {
+    /// The name of its router.
+    pub(crate) fn router_name(&self) -> String {
+        format!("{}-router", self.name)
+    }
+
+    /// The name of its router's port on the path with this number, from 0.
+    pub(crate) fn port_name(&self, path: usize) -> String {
+        format!("{}-{}", self.name, path + 1)
+    }
 }
 
 /// A path between two stations.
@@ -277,7 +287,9 @@ impl RequestKeys {
             let what = format!("the traces have {steps} values");
             return fault(what, format!("raise the step, so that there are at most {MOST_STEPS}"));
         }
-        let paths = self.path.into_iter().map(|keys| keys.checked(&stations)).collect::<Result<_, _>>()?;
+        let paths: Vec<Path> =
+            self.path.into_iter().map(|keys| keys.checked(&stations)).collect::<Result<_, _>>()?;
+        check_generated_names(&stations, &paths)?;
         Ok(Request {
             sky,
             stations,
@@ -318,6 +330,22 @@ impl RequestKeys {
     }
 }
 
+/// Checks that no station has the name of another one's router, or of a port of that router: in a scenario
+/// hosts, routers and ports share a namespace.
+fn check_generated_names(stations: &[Station], paths: &[Path]) -> Result<(), Fault> {
+    let routers = stations.iter().map(|station| (station, "the router", station.router_name()));
+    let ports = paths.iter().enumerate().flat_map(|(number, path)| {
+        path.ends.map(|end| (&stations[end], "a port", stations[end].port_name(number)))
+    });
+    for (owner, what, name) in routers.chain(ports) {
+        if stations.iter().any(|station| station.name == name) {
+            let what = format!("station \"{name}\" has the name of {what} of \"{}\"", owner.name);
+            return fault(what, "rename one");
+        }
+    }
+    Ok(())
+}
+
 /// The text of a file of elements.
 fn elements(path: &FilePath) -> Result<String, Fault> {
     let fix = "name a file of two-line elements".to_owned();
@@ -340,7 +368,7 @@ impl WalkerKeys {
         if !within(altitude_km, 160.0, 36_000.0) {
             return fault("walker: altitude-km is out of range", "write 160 to 36000");
         }
-        if !(1..=MOST_SATELLITES).contains(&satellites) {
+        if !(1..=MOST_SATELLITES).contains(&(satellites as usize)) {
             let what = format!("walker: satellites is {satellites}");
             return fault(what, format!("write 1 to {MOST_SATELLITES}"));
         }
@@ -495,6 +523,19 @@ rate = "50 Mbit/s"
         let lasers = rest.replace("bent-pipe", "lasers");
         let error = Request::read("c.toml", &(elements + &lasers)).unwrap_err().to_string();
         assert!(error.contains("need the planes"), "{error}");
+    }
+
+    #[test]
+    fn stations_and_what_is_made_from_them_have_different_names() {
+        for (name, wanted) in [
+            ("oslo-router", "\"oslo-router\" has the name of the router of \"oslo\"; rename one"),
+            ("oslo-1", "\"oslo-1\" has the name of a port of \"oslo\"; rename one"),
+        ] {
+            let error = Request::read("c.toml", &FILE.replace("rome", name)).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        // There is no path with that number.
+        assert!(Request::read("c.toml", &FILE.replace("rome", "oslo-2")).is_ok());
     }
 
     proptest! {

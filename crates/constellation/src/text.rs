@@ -36,9 +36,9 @@ fn trace<T>(steps: &[(Nanos, T)], show: impl Fn(&T) -> String, end: Nanos) -> St
     text
 }
 
-/// The port of a path's end: the station's name and the path's number.
+/// The port of a path's end.
 fn port(request: &Request, number: usize, end: usize) -> String {
-    format!("{}-{}", request.stations[request.paths[number].ends[end]].name, number + 1)
+    request.stations[request.paths[number].ends[end]].port_name(number)
 }
 
 /// The address of a path's end, of 10.200.0.0/16: each path has four addresses.
@@ -59,7 +59,8 @@ fn scenario(request: &Request) -> String {
         let _ = write!(
             text,
             "\n[[host]]\nname = \"{name}\"\naddress = \"10.{network}.0.2/24\"\n\n\
-             [[router]]\nname = \"{name}-router\"\n"
+             [[router]]\nname = \"{}\"\n",
+            station.router_name()
         );
         if request.control_plane {
             text.push_str("control-plane = \"netns\"\n");

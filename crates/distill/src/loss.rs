@@ -42,15 +42,20 @@ pub enum Process {
 
 /// Finds the loss process. `may_be_full` has the packets whose fate a full queue may have decided.
 ///
-/// The first packet and the last arrived by selection; they are no trials.
+/// The first packet and the last arrived by selection; they are no trials, but the last one may end a burst.
 pub fn loss(packets: &[Packet], may_be_full: &[bool], level: Level) -> LossFinding {
     let inner = 1..packets.len().saturating_sub(1);
     let fate = |index: usize| (!may_be_full[index]).then_some(packets[index].delay_ns.is_none());
     let trials = inner.clone().filter_map(fate).count() as u64;
-    let lost = inner.clone().filter_map(fate).filter(|lost| *lost).count() as u64;
+    let lost = inner.filter_map(fate).filter(|lost| *lost).count() as u64;
     let mut table = Transitions::default();
-    for index in inner {
+    let end = packets.len().saturating_sub(1);
+    for index in 1..packets.len() {
         let before = |steps: usize| index.checked_sub(steps).and_then(fate);
+        // That the last packet arrived says nothing about losses, but it ends a burst.
+        if index == end && before(1) != Some(true) {
+            continue;
+        }
         if let (Some(last), Some(lost)) = (before(1), fate(index)) {
             table.count(before(2), last, lost);
         }
@@ -104,6 +109,11 @@ impl Transitions {
             Estimate { value: hits as f64 / trials.max(1) as f64, low, high, samples: trials }
         };
         let [(began, stayed_good), (stayed_bad, ended)] = self.by_last;
+        // How long bursts are is not known if none was seen to end: each met a full queue. A channel that
+        // never leaves its bad state would lose everything.
+        if ended == 0 {
+            return Process::Independent;
+        }
         // In each state, both ways: four tests.
         let is_rejected = self.by_two.iter().any(|[after_arrival, after_loss]| {
             let more = Fourfold { first: *after_loss, second: *after_arrival };
@@ -209,6 +219,20 @@ mod tests {
         // Losses in pairs: after one of them the next is lost, after two it is not.
         let pairs = of(&packets((0..20_000).map(|n| n % 50 < 2)));
         assert!(matches!(pairs.process, Process::Bursts { is_rejected: true, .. }), "{pairs:?}");
+    }
+
+    #[test]
+    fn a_burst_before_the_last_packet_ends() {
+        let all = packets((1..999).map(|n| n >= 980));
+        let found = of(&all);
+        let Process::Bursts { p, r, .. } = found.process else { panic!("{found:?}") };
+        assert_eq!((found.trials, found.lost, found.runs), (998, 19, (1, 19)));
+        assert_eq!((p.samples, r.samples), (980, 19));
+        assert!((r.value - 1.0 / 19.0).abs() < 1e-9, "{found:?}");
+        // If that packet may have met a full queue, the end of the burst was not seen.
+        let full: Vec<bool> = (0..all.len()).map(|index| index == 999).collect();
+        let found = loss(&all, &full, Level::DEFAULT);
+        assert_eq!((found.lost, found.process), (19, Process::Independent));
     }
 
     #[test]

@@ -65,8 +65,9 @@ fn value(inside: &str, n: u64, out: &mut String) -> Result<(), String> {
         put(number, out);
         return Ok(());
     }
-    // The part after the first sign is one sum: a − b + c is a + (−b + c).
-    let offset = if sign == b'-' { evaluate(&format!("-{tail}"), n) } else { evaluate(tail, n) }?;
+    // The part after the first sign is one sum: a − b + c is a + (0 − b + c). Without the 0, the minus would
+    // belong to the first factor, which decides how a division rounds.
+    let offset = if sign == b'-' { evaluate(&format!("0-{tail}"), n) } else { evaluate(tail, n) }?;
     moved(head, offset, out).map_err(|why| format!("{why} at n = {n}"))
 }
 
@@ -204,6 +205,8 @@ mod tests {
             ("{n}-{n + 1}", 7, "7-8"),
             ("{10.0.0.0 + n}/24", 300, "10.0.1.44/24"),
             ("{10.0.0.10 - n + 2}", 5, "10.0.0.7"),
+            ("{10.0.0.10 - n % 4}", 1, "10.0.0.9"),
+            ("{10.0.0.10 - n / 2}", 3, "10.0.0.9"),
             ("{10.0.0.1}", 5, "10.0.0.1"),
             ("{fd00:: + n * 65536}", 2, "fd00::2:0"),
             ("{02:00:00:00:00:ff + n}", 1, "02:00:00:00:01:00"),

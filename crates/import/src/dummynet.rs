@@ -1,6 +1,6 @@
 //! Pipes, queues and schedulers of dummynet: the `config` commands of ipfw(8).
 
-use super::quantity::{Share, ipfw_rate, ipfw_size, plain, rate_text, tc_size, time, whole};
+use super::quantity::{LONGEST_DELAY, Share, ipfw_rate, ipfw_size, plain, rate_text, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::Words;
@@ -44,7 +44,7 @@ struct Discipline {
 
 /// A time of dummynet: a bare number is milliseconds.
 fn millis(text: &str) -> Option<Nanos> {
-    time(text, 1_000_000).filter(|time| *time <= Nanos(100_000_000_000))
+    time(text, 1_000_000).filter(|time| *time <= LONGEST_DELAY)
 }
 
 impl Pipe {

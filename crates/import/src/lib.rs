@@ -48,6 +48,7 @@ pub use interop_network::{InteropNetwork, TcpEnd};
 pub use quic_interop::{InteropLink, Rebinding, quic_interop};
 pub use sources::SourceError;
 
+use longwire_trace::TraceError;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -173,6 +174,15 @@ impl fmt::Display for ImportError {
 impl ImportError {
     fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { line, what: shortened(&what.into()), fix: fix.into() }
+    }
+
+    /// The error of the trace `name`, which a link could not play.
+    fn of_trace(name: &str, error: TraceError) -> Self {
+        let fix = format!("correct {name}");
+        match error {
+            TraceError::Line { line, what } => Self::new(line, what, fix),
+            other => Self::new(0, other.to_string(), fix),
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 //! An outgoing packet passes the innermost shell first, an incoming one the outermost. Consecutive shells
 //! that fit the order of one link become one link.
 
-use super::quantity::{Share, time, whole};
+use super::quantity::{LONGEST_DELAY, Share, time, whole};
 use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
 use super::{ImportError, Notes, Source, shell};
-use longwire_trace::{Opportunities, TraceError};
+use longwire_trace::Opportunities;
 use longwire_units::{Bytes, Nanos};
 
 /// Update interval of mahimahi's PIE, from its source.
@@ -57,16 +57,6 @@ fn is_trace(text: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Checks that a link can play the trace, to report errors here with the line.
-fn playable(name: &str, text: &str) -> Result<(), ImportError> {
-    let fix = format!("correct {name}");
-    match Opportunities::parse(text) {
-        Ok(_) => Ok(()),
-        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, fix)),
-        Err(other) => Err(ImportError::new(0, other.to_string(), fix)),
-    }
-}
-
 /// One or two traces as a link shell.
 fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
     let part = |source: &Source| {
@@ -78,7 +68,8 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
             let fix = "write one whole number of milliseconds a line";
             return Err(ImportError::new(0, format!("{name} is not a packet-delivery trace"), fix));
         }
-        playable(name, &source.text)?;
+        // The link reads the file itself; errors are reported here, with the line.
+        Opportunities::parse(&source.text).map_err(|error| ImportError::of_trace(name, error))?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })
     };
     let up = part(&sources[0])?;
@@ -145,7 +136,7 @@ fn is_shell(word: &str) -> bool {
 
 fn delay(words: &mut Words<'_>) -> Result<Shell, ImportError> {
     let delay = words.value("mm-delay", "20", |word| time(word, 1_000_000))?;
-    if delay > Nanos(100_000_000_000) {
+    if delay > LONGEST_DELAY {
         return Err(ImportError::new(
             words.line,
             format!("{delay} is too long a delay"),

@@ -5,7 +5,7 @@
 //! takes half; a first cell that says "one-way" means that values are delays of one direction.
 
 use super::places::{Columns, Place};
-use super::quantity::time;
+use super::quantity::{LONGEST_DELAY, time};
 use super::sheet::{Host, Link, Sheet, fresh};
 use super::stage::Stage;
 use super::{ImportError, Notes};
@@ -16,8 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_REGIONS: usize = 250;
 /// Longest name of a region, so that those of links hold two.
 const LONGEST_NAME: usize = 26;
-/// Longest delay that a link can have.
-const LONGEST: Nanos = Nanos::from_secs(100);
 
 /// Delays by the numbers of the two regions, from the first to the second.
 type Delays = BTreeMap<(usize, usize), Nanos>;
@@ -106,7 +104,8 @@ fn cells(line: &str, separator: char) -> Vec<String> {
     let line = match separator {
         '|' => {
             let line = line.trim();
-            line.strip_prefix('|').unwrap_or(line).strip_suffix('|').unwrap_or(line)
+            let line = line.strip_prefix('|').unwrap_or(line);
+            line.strip_suffix('|').unwrap_or(line)
         }
         _ => line,
     };
@@ -242,7 +241,7 @@ fn put(
     if from == to || is_nothing(cell) {
         return Ok(());
     }
-    let Some(delay) = milliseconds(cell).filter(|delay| *delay <= LONGEST) else {
+    let Some(delay) = milliseconds(cell).filter(|delay| *delay <= LONGEST_DELAY) else {
         let what = format!("\"{cell}\" is not a delay from 0 to 100 s");
         return Err(ImportError::new(line, what, "write milliseconds, such as 12.5, or - for no link"));
     };
@@ -310,6 +309,7 @@ mod tests {
             "RTT ms,a,b,c\na,0,10,20\nb,10,0,2.5\nc,22,2.5,0\n",
             "\u{feff};a;b;c\r\na;;10 ms;20 ms\r\nb;-;;2500us\r\nc;22ms;n/a;\r\n",
             "| to | a | b | c |\n|---|--:|---|---|\n| a | 0 | 10 | 20 |\n| b | 10 | | 2.5 |\n| c | 22 |\n",
+            "| to | a | b | c\n|---|--:|---|---\n| a | 0 | 10 | 20\n| b | 10 | | 2.5\n| c | 22\n",
             "from,to,ms\na,b,10\na,c,20\nc,a,22\nb,c,2.5\n",
             "from,to,ms\na,b,10\nb,a,n/a\na,c,20\nc,a,22\nc,b,\nb,c,2.5\nb,d,-\n",
             "# source\n\"region\"\t\"a\"\t\"b\"\t\"c\"\n\"a\"\t\t10\t20\n\"b\"\t\t\t2.5\n\"c\"\t22\n",

@@ -8,7 +8,7 @@
 mod loss;
 
 use super::framing::framed;
-use super::quantity::{Share, any_base, rate_text, tc_rate, tc_size, time, whole};
+use super::quantity::{LONGEST_DELAY, Share, any_base, rate_text, tc_rate, tc_size, time, whole};
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
@@ -37,8 +37,6 @@ const OPTIONS: [&str; 15] = [
     "slot",
     "jitter",
 ];
-/// The longest delay of a link.
-const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
 /// The settings of a netem.
 #[derive(Debug, Default)]

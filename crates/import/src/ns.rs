@@ -10,8 +10,8 @@ mod errors;
 mod words;
 
 use super::ns_queue::Dialect;
-use super::ns_value::{read, seconds};
-use super::quantity::{Share, ns_rate, whole};
+use super::ns_value::{count, read, seconds};
+use super::quantity::{LONGEST_DELAY, Share, ns_rate};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
 use super::topology::{Direction, Edge, Node, Topology};
@@ -24,8 +24,6 @@ use words::{DRAWN, Variable, drawn};
 
 /// Most nodes and links of a script, and most events.
 pub(super) const MOST: usize = 20_000;
-/// The longest delay of a link.
-pub(super) const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
 /// Why agents are left out.
 const AGENTS: &str = "programs make the traffic here, not agents";
@@ -266,7 +264,7 @@ impl Script<'_> {
                 .map(|edge| self.handle(Object::Direction(edge, true))),
             "queue-limit" => {
                 let (edge, forward) = self.between(line, rest)?;
-                let limit = read(line, "queue-limit", rest.get(2), "50", whole)?;
+                let limit = read(line, "queue-limit", rest.get(2), "50", count)?;
                 self.direction(edge, forward).queue.hold(limit);
                 Ok(String::new())
             }

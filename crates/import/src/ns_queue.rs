@@ -4,8 +4,8 @@
 //! (lanlink.tcl). ns-2 reads them as packets, of `mean_pktsize_` bytes each if a queue is measured in bytes
 //! (drop-tail.cc, red.cc); its defaults are those of ns-default.tcl, in version 2.35.
 
-use super::ns_value::{read, seconds};
-use super::quantity::{Share, plain, whole};
+use super::ns_value::{count, read, seconds};
+use super::quantity::{Share, plain};
 use super::stage::Stage;
 use super::{ImportError, Notes};
 use longwire_units::{Bytes, Nanos};
@@ -176,15 +176,15 @@ impl Queue {
         value: Option<&String>,
     ) -> Result<bool, ImportError> {
         let truth = |word: &str| Some(["1", "true", "yes"].contains(&&*word.to_ascii_lowercase()));
-        let positive = |word: &str| whole(word).filter(|number| *number > 0);
-        let threshold = |word: &str| whole(word).filter(|number| *number <= MOST_PACKETS);
+        let positive = |word: &str| count(word).filter(|number| *number > 0);
+        let threshold = |word: &str| count(word).filter(|number| *number <= MOST_PACKETS);
         match key {
-            "limit_" => self.limit = Some(read(line, key, value, "50", whole)?),
+            "limit_" => self.limit = Some(read(line, key, value, "50", count)?),
             "thresh_" => self.min = Some(read(line, key, value, "5", threshold)?),
             "maxthresh_" => self.max = Some(read(line, key, value, "15", threshold)?),
             "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
             // -1 and 0 mean automatic in ns-2.
-            "q_weight_" if value.is_some_and(|value| value.starts_with('-') || value == "0") => {
+            "q_weight_" if value.is_some_and(|value| value.starts_with('-') || count(value) == Some(0)) => {
                 self.weight = None;
             }
             "q_weight_" => self.weight = Some(read(line, key, value, "0.002", plain)?),

@@ -1,7 +1,7 @@
 //! Values of ns scripts.
 
 use super::ImportError;
-use super::quantity::time;
+use super::quantity::{time, whole};
 use longwire_units::Nanos;
 
 /// A value parsed by `reader`.
@@ -20,6 +20,11 @@ pub(super) fn read<T>(
             format!("write one such as {example}"),
         )
     })
+}
+
+/// A whole number, also as a real expression's result: `20.0`.
+pub(super) fn count(text: &str) -> Option<u64> {
+    whole(text.strip_suffix(".0").unwrap_or(text))
 }
 
 /// A time in ns: seconds by default.

@@ -2,6 +2,9 @@
 
 use longwire_units::{Bytes, Nanos, Rate};
 
+/// The longest delay of a link.
+pub(super) const LONGEST_DELAY: Nanos = Nanos::from_secs(100);
+
 /// A fraction in steps of 10⁻¹², so that percentages are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Share(u64);

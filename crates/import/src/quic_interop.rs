@@ -4,7 +4,7 @@
 //! The simulator has a client at its left, a server at its right, and a link of ns-3 between two routers.
 //! What a scenario does beyond that acts where packets arrive at the link's end, so here it acts on the wire.
 
-use super::quantity::{Share, ns3_rate, time};
+use super::quantity::{LONGEST_DELAY, Share, ns3_rate, time};
 use super::stage::Stage;
 use super::{ImportError, LinkText, Note, Notes, shortened};
 use longwire_units::{Nanos, Rate};
@@ -205,7 +205,7 @@ impl<'t> Options<'t> {
         // A point-to-point device of ns-3 puts two bytes of PPP before an IP packet.
         let framing = [("rate", rate), ("framing", "ip".into()), ("overhead", "2".into())];
         link.block("rate", "constant", &framing);
-        link.set("delay", &self.time("delay", Nanos::from_secs(100))?.to_string());
+        link.set("delay", &self.time("delay", LONGEST_DELAY)?.to_string());
         // Behind the queue of that length, ns-3 has one packet in its device, and one that is sent.
         let packets = self.number("queue", 1, 1_000_000)? + 2;
         link.set("queue", &format!("{packets} packets"));

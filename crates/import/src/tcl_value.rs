@@ -31,7 +31,7 @@ pub(super) fn evaluate(text: &str) -> Result<String, String> {
     }
     match value {
         Number::Whole(number) => Ok(number.to_string()),
-        Number::Real(number) if number.is_finite() && number.abs() < 1e15 => Ok(number.to_string()),
+        Number::Real(number) if number.is_finite() && number.abs() < 1e15 => Ok(decimal(number)),
         Number::Real(_) => Err("expr: the number is too large".into()),
         Number::Text(text) => match text.as_str() {
             "true" | "yes" | "on" => Ok("1".into()),
@@ -98,7 +98,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Result<Number, String> {
-        let length = self.rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let length = number_length(self.rest);
         // A text may begin with a digit: 10Mb.
         if self.rest[length..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
             return self.word();
@@ -116,7 +116,9 @@ impl Reader<'_> {
     fn quoted(&mut self, end: char) -> Result<Number, String> {
         let (text, rest) = self.rest[1..].split_once(end).ok_or("expr: a quote is not closed")?;
         self.rest = rest.trim_start();
-        Ok(text.parse().map(Number::Whole).unwrap_or_else(|_| Number::Text(text.into())))
+        let whole = text.parse().ok().map(Number::Whole);
+        let real = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Number::Real);
+        Ok(whole.or_else(real).unwrap_or_else(|| Number::Text(text.into())))
     }
 
     /// A function, or a text inserted for a variable.
@@ -139,6 +141,17 @@ impl Reader<'_> {
         let argument = self.rank(0)?;
         self.rest = self.rest.strip_prefix(')').ok_or("expr: a ( is not closed")?.trim_start();
         function(word, argument)
+    }
+}
+
+/// Length of the number at the beginning of a text, with its exponent: `1.5e-3`.
+fn number_length(text: &str) -> usize {
+    let mantissa = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let Some(exponent) = text[mantissa..].strip_prefix(['e', 'E']) else { return mantissa };
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    match exponent.bytes().take_while(u8::is_ascii_digit).count() {
+        0 => mantissa,
+        digits => text.len() - exponent.len() + digits,
     }
 }
 
@@ -180,10 +193,15 @@ fn compare_texts(operator: &str, left: &str, right: &str) -> Result<Number, Stri
     Ok(Number::Whole(i64::from(holds)))
 }
 
+/// A real number in Tcl's format: a whole one has a decimal, so that it stays real where it is used next.
+fn decimal(number: f64) -> String {
+    if number.fract() == 0.0 { format!("{number:.1}") } else { number.to_string() }
+}
+
 fn written(number: &Number) -> String {
     match number {
         Number::Whole(number) => number.to_string(),
-        Number::Real(number) => number.to_string(),
+        Number::Real(number) => decimal(*number),
         Number::Text(text) => text.clone(),
     }
 }
@@ -255,7 +273,12 @@ mod tests {
             ("1 < 2 && 2 != 3", "1"),
             ("!(1 == 1) || 0", "0"),
             ("10 - 2 - 3", "5"),
-            ("0.5 * 4", "2"),
+            ("0.5 * 4", "2.0"),
+            ("1.5 * 2 == 3", "1"),
+            ("1.5 * 2 eq 3.0", "1"),
+            ("2 * 1e6", "2000000.0"),
+            ("1.5e-3 * 2", "0.003"),
+            ("25E+1 / 2", "125.0"),
             (" 5 ", "5"),
             ("red == \"red\"", "1"),
             ("\"RED\" != \"DropTail\" && 2 > 1", "1"),
@@ -263,10 +286,11 @@ mod tests {
             ("{a b} ne {a c}", "1"),
             ("10Mb == 10Mb", "1"),
             ("\"10\" == 10", "1"),
+            ("\"10.0\" == 10", "1"),
             ("\"\" == \"\"", "1"),
             ("1 eq 1", "1"),
             ("true", "1"),
-            ("rand() * 10", "5"),
+            ("rand() * 10", "5.0"),
             ("int(7.9) + round(2.5)", "10"),
             ("int(rand() * 3)", "1"),
         ];
@@ -282,6 +306,8 @@ mod tests {
             "1 2",
             "9223372036854775807 + 1",
             "1.2.3",
+            "1e",
+            "2 * 1e400",
             "5.5 % 2",
             "red < 2",
             "red + 1",

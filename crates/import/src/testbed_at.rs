@@ -6,10 +6,10 @@
 //! `get_new_link_params`).
 
 use super::ImportError;
-use super::ns::{LONGEST_DELAY, Script, Setting};
+use super::ns::{Script, Setting};
 use super::ns_queue::{Dialect, Queue};
 use super::ns_value::{read, seconds};
-use super::quantity::Share;
+use super::quantity::{LONGEST_DELAY, Share};
 
 /// Parameters of a pipe's queue, with their names in scripts.
 const OF_QUEUES: [(&str, &str); 6] = [

@@ -10,11 +10,8 @@ use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
 use super::{ImportError, Notes, Source};
-use longwire_trace::TraceError;
-
-/// Number of fields of a line in the simple format, and in the extended one with routes and queues.
-const SIMPLE: usize = 5;
-const EXTENDED: std::ops::RangeInclusive<usize> = 9..=10;
+use longwire_trace::theaterq::{Entry, entries};
+use longwire_units::{Nanos, Probability};
 
 /// TheaterQ's options.
 struct Options {
@@ -25,9 +22,9 @@ struct Options {
 }
 
 /// Contents of a trace besides times, delays, rates and losses.
-#[derive(Default)]
 struct Trace {
-    limit: Option<u64>,
+    /// The largest limit of the queue; none if the queue is unlimited at some time.
+    limit: Option<u32>,
     limits_differ: bool,
     jitter: bool,
     duplicates: bool,
@@ -65,8 +62,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     }
     let mut ways = Vec::new();
     for (name, text) in traces.iter().take(2) {
-        let trace = Trace::read(text)?;
-        playable(name, text)?;
+        let entries = entries(text).map_err(|error| ImportError::of_trace(name, error))?;
+        let trace = Trace::of(&entries);
         trace.note(name, notes);
         ways.push(vec![stage(name, &trace, &options, notes)]);
     }
@@ -85,22 +82,11 @@ fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Sta
     stage.block("loss", "trace", &from_file());
     stage.block("rate", "trace", &from_file());
     framed(0, &mut stage, options.overhead, false, notes);
-    if let Some(limit) = trace.limit {
-        let unit = if options.bytes { "B" } else { "packets" };
-        stage.set("queue", &format!("{limit} {unit}"));
-    }
+    let unit = if options.bytes { "B" } else { "packets" };
+    let limit = trace.limit.map_or("unlimited".into(), |limit| format!("{limit} {unit}"));
+    stage.set("queue", &limit);
     stage.block("delay", "trace", &from_file());
     stage
-}
-
-/// Checks that a link can play the trace, to report errors here with the line.
-fn playable(name: &str, text: &str) -> Result<(), ImportError> {
-    let fix = format!("correct {name}");
-    match longwire_trace::theaterq::entries(text) {
-        Ok(_) => Ok(()),
-        Err(TraceError::Line { line, what }) => Err(ImportError::new(line, what, fix)),
-        Err(other) => Err(ImportError::new(0, other.to_string(), fix)),
-    }
 }
 
 impl Options {
@@ -161,51 +147,23 @@ impl Options {
     }
 }
 
-/// Skips lines that don't begin with a digit, as TheaterQ does.
-fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
-    lines.filter(|(_, line)| line.starts_with(|c: char| c.is_ascii_digit()))
-}
-
+/// Whether the first line that begins with a digit has columns; others are headers and comments.
 fn looks_like_trace(text: &str) -> bool {
-    entries(text).next().is_some_and(|(_, line)| line.contains(','))
+    let mut lines = text.lines().map(str::trim_start);
+    lines.find(|line| line.starts_with(|c: char| c.is_ascii_digit())).is_some_and(|line| line.contains(','))
 }
 
 impl Trace {
-    fn read(text: &str) -> Result<Self, ImportError> {
-        let mut trace = Self::default();
-        let mut fields = 0;
-        for (number, line) in entries(text) {
-            let fields_of = line.split(',').map(str::trim);
-            // A rate of -1 means no limit, and is irrelevant here.
-            let values: Option<Vec<u64>> =
-                fields_of.map(|field| if field == "-1" { Some(1) } else { whole(field) }).collect();
-            let count = values.as_ref().map_or(0, Vec::len);
-            let fix = "write KEEP,LATENCY,RATE,LOSS,LIMIT, or all nine or ten fields";
-            let Some(values) =
-                values.filter(|values| values.len() == SIMPLE || EXTENDED.contains(&values.len()))
-            else {
-                return Err(ImportError::new(number, "this is not a line of a TheaterQ trace", fix));
-            };
-            if fields != 0 && fields != count {
-                return Err(ImportError::new(number, "lines differ in their number of fields", fix));
-            }
-            fields = count;
-            trace.add(&values);
-        }
-        Ok(trace)
-    }
-
-    fn add(&mut self, values: &[u64]) {
-        let limit = if values.len() == SIMPLE { values[4] } else { values[5] };
-        self.limits_differ |= self.limit.is_some_and(|other| other != limit);
-        self.limit = self.limit.max(Some(limit));
-        self.stops |= values[if values.len() == SIMPLE { 2 } else { 3 }] == 0;
-        if let [_, _, jitter, _, _, _, duplicates, _, route, queue @ ..] = values {
-            self.jitter |= *jitter > 0;
-            self.duplicates |= *duplicates > 0;
-            self.routes |= *route > 0;
-            self.queues |= !queue.is_empty();
+    fn of(entries: &[Entry]) -> Self {
+        let has = |property: fn(&Entry) -> bool| entries.iter().any(property);
+        Self {
+            limit: entries.iter().try_fold(0u32, |most, entry| Some(most.max(entry.limit?))),
+            limits_differ: entries.windows(2).any(|pair| pair[0].limit != pair[1].limit),
+            jitter: has(|entry| entry.jitter > Nanos::ZERO),
+            duplicates: has(|entry| entry.duplicate > Probability::ZERO),
+            routes: has(|entry| entry.route > 0),
+            queues: has(|entry| entry.has_queue),
+            stops: has(|entry| entry.has_zero_rate),
         }
     }
 

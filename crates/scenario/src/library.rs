@@ -160,11 +160,11 @@ fn figures(plan: &Plan, link: usize) -> Figures {
     Figures {
         rate: rate(profile),
         delay: delay(profile),
-        loss: block(profile, "loss").map_or("none".into(), |(spec, values)| match spec.kind {
+        loss: profile.block("loss").map_or("none".into(), |(spec, values)| match spec.kind {
             "burst" => format!("{} in bursts of {}", print(spec, values, 0), print(spec, values, 1)),
             _ => print(spec, values, 0),
         }),
-        queue: block(profile, "queue").map_or("1000 packets".into(), |(spec, values)| match spec.kind {
+        queue: profile.block("queue").map_or("1000 packets".into(), |(spec, values)| match spec.kind {
             "tail-drop" => print(spec, values, 0),
             kind => format!("{kind}, {}", print(spec, values, 0)),
         }),
@@ -172,7 +172,7 @@ fn figures(plan: &Plan, link: usize) -> Figures {
 }
 
 fn rate(profile: &Profile) -> String {
-    match block(profile, "rate") {
+    match profile.block("rate") {
         None => "unlimited".into(),
         Some((spec, values)) if spec.kind == "trace" => {
             format!("about {}", rounded(TraceSettings::of(values).file.mean()))
@@ -188,17 +188,13 @@ fn rounded(Rate(rate): Rate) -> Rate {
 }
 
 fn delay(profile: &Profile) -> String {
-    match block(profile, "delay") {
+    match profile.block("delay") {
         None => "0 ms".into(),
         Some((spec, values)) if spec.kind == "jitter" => {
             format!("{} ± {}", print(spec, values, 0), print(spec, values, 1))
         }
         Some((spec, values)) => print(spec, values, 0),
     }
-}
-
-fn block<'p>(profile: &'p Profile, key: &str) -> Option<&'p (&'static Spec, Values)> {
-    profile.blocks.iter().find(|(spec, _)| spec.key == key)
 }
 
 fn print(spec: &Spec, values: &Values, at: usize) -> String {

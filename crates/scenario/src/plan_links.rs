@@ -35,9 +35,14 @@ pub struct Delays {
 }
 
 impl Profile {
+    /// The block of `key`, if the file names one.
+    pub(crate) fn block(&self, key: &str) -> Option<&(&'static Spec, Values)> {
+        block(&self.blocks, key)
+    }
+
     /// The first parameter of the block of `key`, if the file names one.
     pub fn value(&self, key: &str) -> Option<Value> {
-        self.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0))
+        self.block(key).map(|(_, values)| values.at(0))
     }
 
     /// The rate: the initial one, or the mean of a trace.
@@ -47,9 +52,17 @@ impl Profile {
 
     /// The transmitter, if the file names one.
     pub fn sender(&self) -> Option<Transmit> {
-        let (spec, values) = self.blocks.iter().find(|(spec, _)| spec.key == "rate")?;
+        let (spec, values) = self.block("rate")?;
         Transmit::build(spec, values, || Dice::named(0, ""))
     }
+}
+
+/// The block of `key`, if there is one.
+pub(crate) fn block<'b>(
+    blocks: &'b [(&'static Spec, Values)],
+    key: &str,
+) -> Option<&'b (&'static Spec, Values)> {
+    blocks.iter().find(|(spec, _)| spec.key == key)
 }
 
 /// A simplex link.

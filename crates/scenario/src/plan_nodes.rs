@@ -79,6 +79,11 @@ impl Port {
         }
     }
 
+    /// The section of the file that declares it.
+    pub(crate) fn section(&self) -> &'static str {
+        if self.attachment.host().is_some() { "host" } else { "port" }
+    }
+
     /// Whether it was removed.
     pub fn is_vacant(&self) -> bool {
         matches!(self.attachment, Attachment::Vacant(_))

@@ -46,8 +46,7 @@ impl Plan {
 
     /// Whether a link's queue has classes that can be chosen from outside.
     fn has_classes(&self, link: &Link) -> bool {
-        let blocks = &self.profiles[link.profile as usize].blocks;
-        let queue = blocks.iter().find(|(spec, _)| spec.key == "queue");
+        let queue = self.profiles[link.profile as usize].block("queue");
         queue.is_some_and(|(spec, _)| spec.params.iter().any(|param| param.name == "classes"))
     }
 }

@@ -3,7 +3,7 @@
 //! A trace has one of three formats, distinguished by their contents:
 //! - a **mahimahi** trace: a whole number of milliseconds per line, each an opportunity to deliver 1504 bytes
 //!   ([`mahimahi`]);
-//! - a **TheaterQ** trace: lines of `KEEP,LATENCY,RATE,LOSS,LIMIT`, or the extended nine columns
+//! - a **TheaterQ** trace: lines of `KEEP,LATENCY,RATE,LOSS,LIMIT`, or the extended eight to ten columns
 //!   ([`theaterq`]);
 //! - a **list** of times and values: `0 s 10 Mbit/s`, `1.5 s, 2 Mbit/s`, or in seconds and base units
 //!   `1.5,2000000` ([`list`]). It can also be written in place of the file's name: `0 s 10 Mbit/s; 5 s 1

@@ -231,6 +231,8 @@ mod tests {
         assert!(matches!(&*rates("0;3;7", none).unwrap(), Rates::Opportunities(_)));
         assert_eq!(delays("0 s 20 ms", none).unwrap().steps(), [(Nanos(0), Nanos::from_millis(20))]);
         assert!(losses("0 s 0 %; 5 s 2 %; 6 s end", none).is_ok());
+        let entries = delays("1000,5,1000,0,0; 1000,6,1000,0,0", none).unwrap();
+        assert_eq!(entries.steps(), [(Nanos(0), Nanos(5)), (Nanos(1_000_000), Nanos(6))]);
     }
 
     #[test]

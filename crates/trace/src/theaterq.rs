@@ -2,8 +2,8 @@
 //!
 //! A line is an entry that holds for a while: `KEEP,LATENCY,RATE,LOSS,LIMIT`, or extended
 //! `KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY,ROUTE_ID,QUEUE_ID`. The last two columns are a
-//! later addition and may be missing; the last is ignored. Lines that do not begin with a digit, such as
-//! headers and comments, are skipped.
+//! later addition and may be missing; the last is ignored. Lines that do not begin with a digit, apart from
+//! spaces, are skipped: headers and comments.
 //!
 //! KEEP is in µs and above zero, times are in ns, RATE in bit/s, probabilities are fractions of 2³² − 1. All
 //! columns are non-negative whole numbers, except for a RATE of −1, which means no rate limit in newer
@@ -27,6 +27,8 @@ pub struct Entry {
     pub jitter: Nanos,
     /// The rate; unlimited for -1 or 0.
     pub rate: Rate,
+    /// Whether RATE is 0: newer versions of TheaterQ send nothing then.
+    pub has_zero_rate: bool,
     /// The probability that a packet is lost.
     pub loss: Probability,
     /// Most packets (or bytes, by the module's configuration) in the queue; none for 0.
@@ -37,6 +39,8 @@ pub struct Entry {
     pub duplicate_delay: Nanos,
     /// Route: packets of one route keep their order, except those of route 0.
     pub route: u32,
+    /// Whether there is a QUEUE_ID.
+    pub has_queue: bool,
 }
 
 /// Whether a line resembles an entry: five, or eight to ten whole numbers.
@@ -55,6 +59,7 @@ pub fn is_entry(line: &str) -> bool {
 pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
     let (mut entries, mut columns) = (Vec::new(), 0);
     for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start();
         if !line.starts_with(|first: char| first.is_ascii_digit()) {
             continue;
         }
@@ -70,7 +75,7 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, TraceError> {
         if entries.len() == MAX_STEPS {
             return Err(too_many());
         }
-        entries.push(entry(line, count > 5, count > 8).map_err(error)?);
+        entries.push(entry(line, count).map_err(error)?);
     }
     Ok(entries)
 }
@@ -88,7 +93,9 @@ pub(crate) fn series<T: Copy + PartialEq>(
     Series::new(steps, at)
 }
 
-fn entry(line: &str, extended: bool, routed: bool) -> Result<Entry, String> {
+/// The entry of a line with this number of columns.
+fn entry(line: &str, columns: usize) -> Result<Entry, String> {
+    let extended = columns > 5;
     let mut fields = Fields { rest: line.split(',') };
     let keep = fields.number("KEEP", u64::MAX / 1000 - 1)?;
     if keep == 0 {
@@ -96,7 +103,8 @@ fn entry(line: &str, extended: bool, routed: bool) -> Result<Entry, String> {
     }
     let latency = fields.number("LATENCY", u64::MAX)?;
     let jitter = if extended { fields.number("JITTER", u64::MAX)? } else { 0 };
-    let rate = match fields.rate()? {
+    let written_rate = fields.rate()?;
+    let rate = match written_rate.unwrap_or(0) {
         0 => Rate::UNLIMITED,
         rate if (Rate::MIN.0..=Rate::MAX.0).contains(&rate) => Rate(rate),
         rate => {
@@ -114,11 +122,13 @@ fn entry(line: &str, extended: bool, routed: bool) -> Result<Entry, String> {
         latency: Nanos(latency),
         jitter: Nanos(jitter),
         rate,
+        has_zero_rate: written_rate == Some(0),
         loss,
         limit: Some(limit).filter(|&limit| limit > 0),
         duplicate,
         duplicate_delay: Nanos(delay),
-        route: if routed { fields.number("ROUTE_ID", u32::MAX.into())? as u32 } else { 0 },
+        route: if columns > 8 { fields.number("ROUTE_ID", u32::MAX.into())? as u32 } else { 0 },
+        has_queue: columns > 9,
     })
 }
 
@@ -127,14 +137,14 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The rate, with 0 for no limit.
-    fn rate(&mut self) -> Result<u64, String> {
+    /// The rate; none for -1.
+    fn rate(&mut self) -> Result<Option<u64>, String> {
         match self.rest.clone().next().map(str::trim) {
             Some(NO_RATE) => {
                 self.rest.next();
-                Ok(0)
+                Ok(None)
             }
-            _ => self.number("RATE", u64::MAX),
+            _ => self.number("RATE", u64::MAX).map(Some),
         }
     }
 
@@ -176,6 +186,10 @@ mod tests {
         assert_eq!(entries("1,2,3,400,0,5,0,0\n").unwrap()[0].rate, Rate(400));
         let newest = entries("1,2,3,-1,0,5,0,0,6,7\n").unwrap()[0];
         assert_eq!((newest.rate, newest.limit, newest.route), (Rate::UNLIMITED, Some(5), 6));
+        assert_eq!((newest.has_zero_rate, newest.has_queue), (false, true));
+        assert_eq!((got[0].has_zero_rate, got[1].has_zero_rate, entry.has_queue), (false, true, false));
+        let indented = entries("  1000,5,1000,0,0\n\t2000,6,1000,0,0\n").unwrap();
+        assert_eq!(indented.len(), 2);
     }
 
     #[test]

@@ -120,8 +120,12 @@ fn ambiguous(name: &str) -> bool {
     name.contains('B')
 }
 
+/// The mantissa from which on decimals are ignored: with another digit it could reach 2⁶⁵. Every 64-bit value
+/// is below that, and the product with a unit of 2⁶³ fits 128 bits.
+const ENOUGH: u128 = (1 << 65) / 10;
+
 /// Splits a decimal number off the front: its digits, the power of ten that they are multiplied by, and the
-/// rest. A number with too many digits is as large as can be.
+/// rest. Decimals beyond enough digits are ignored; a whole number of too many is as large as can be.
 fn number(text: &str) -> Option<(u128, i32, &str)> {
     let mut mantissa = 0u128;
     let mut decimals = 0i32;
@@ -130,6 +134,7 @@ fn number(text: &str) -> Option<(u128, i32, &str)> {
     let mut end = 0;
     for (at, c) in text.char_indices() {
         match c {
+            '0'..='9' if seen_point && mantissa >= ENOUGH => {}
             '0'..='9' => {
                 mantissa = mantissa.saturating_mul(10).saturating_add(u128::from(c as u8 - b'0'));
                 decimals = decimals.saturating_add(i32::from(seen_point));

@@ -16,6 +16,9 @@ fn reading_a_value() {
         ("Queue/RED set maxthresh_ 30", "[Queue/RED set maxthresh_]", "30"),
         ("", "[expr [[$l link] set bandwidth_] / 1000000]", "10"),
         ("set em [new ErrorModel]\n$em set rate_ 0.25", "[expr [$em set rate_] * 100]", "25"),
+        ("set bw [expr 1.5 * 2]", "[expr $bw / 2]", "1.5"),
+        ("set small 1e-3", "[expr $small * 2000]", "2"),
+        ("set q [[$ns link $a $b] queue]\n$q set limit_ [expr 5e1 / 2]", "[$q set limit_]", "25"),
     ];
     for (before, value, read) in table {
         let imported = row(

@@ -1,6 +1,6 @@
 //! TheaterQ: its traces, and options of tc.
 
-use crate::{command, file, has, refused, tells};
+use crate::{command, file, has, refused, silent, tells};
 use longwire_import::{Format, import};
 
 #[test]
@@ -23,9 +23,32 @@ fn traces_of_theaterq() {
     tells(&imported, &["t.csv: LIMIT", "stage RUN"]);
     let extended = file("x.csv", "1000,5,7,100000,0,10,3,4,2\n");
     tells(&import(Format::Theaterq, &[extended]).unwrap(), &["JITTER", "DUP_PROB", "ROUTE_ID", "cont LOOP"]);
-    let error = import(Format::Theaterq, &[file("y.csv", "1,2,3,4,5\n1,2,3\n")]).unwrap_err().to_string();
-    assert!(error.contains("line 2: this is not a line of a TheaterQ trace"), "{error}");
+    let error = import(Format::Theaterq, &[file("y.csv", "1,2,300,4,5\n1,2,3\n")]).unwrap_err().to_string();
+    assert!(error.contains("line 2: 3 columns where there must be 5; correct y.csv"), "{error}");
     refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
+}
+
+/// A limit of 0 is none, and greater than any other.
+#[test]
+fn no_limit_of_the_queue() {
+    let queue = |text: &str| {
+        let imported = import(Format::Theaterq, &[file("t.csv", text)]).unwrap();
+        has(&imported, &["queue = \"unlimited\""]);
+        imported
+    };
+    silent(&queue("10000,20000000,1000000,0,0\n"), &["LIMIT"]);
+    tells(&queue("1000,0,1000000,0,0\n1000,0,1000000,0,100\n"), &["t.csv: LIMIT"]);
+    tells(&queue("1000,0,1000000,0,100\n1000,0,1000000,0,0\n"), &["t.csv: LIMIT"]);
+}
+
+/// Routes and queues are later additions to the extended format.
+#[test]
+fn eight_columns() {
+    let trace = file("x.csv", "1000,5,7,0,0,10,3,4\n");
+    let imported = import(Format::Theaterq, &[trace]).unwrap();
+    has(&imported, &["queue = \"10 packets\""]);
+    tells(&imported, &["JITTER", "DUP_PROB", "x.csv: RATE"]);
+    silent(&imported, &["ROUTE_ID", "QUEUE_ID"]);
 }
 
 /// A trace that a link can't play is refused with its line, and not only when the scenario is parsed.

@@ -35,13 +35,9 @@ impl Resolver<'_, '_> {
             let [(v6, _, last, one), (other_v6, first, _, two)] = [pair[0], pair[1]];
             if v6 == other_v6 && first <= last && !self.findings.full() {
                 let (early, late) = (one.min(two), one.max(two));
-                let section = if nodes.ports[usize::from(late)].attachment.driven().is_none() {
-                    "host"
-                } else {
-                    "port"
-                };
-                let entry = Entry { section, name: Some(&nodes.ports[usize::from(late)].name), n: None };
-                let which = shared(&nodes.ports[usize::from(late)].addresses, first);
+                let port = &nodes.ports[usize::from(late)];
+                let entry = Entry { section: port.section(), name: Some(&port.name), n: None };
+                let which = shared(&port.addresses, first);
                 let what = match early == late {
                     true => format!("{which} is given twice, or is within another of its addresses"),
                     false => format!(

@@ -1,6 +1,7 @@
 //! The delays of a link's blocks.
 
 use crate::plan::Delays;
+use crate::plan_links::block;
 use longwire_block::{Settings, Spec, Values};
 use longwire_link::delay::before_queue;
 use longwire_link::delay::constant::ConstantSettings;
@@ -31,10 +32,6 @@ impl Delays {
         let (least, shortest) = (self.least.min(other.least), self.shortest.min(other.shortest));
         Self { least, shortest, mean, held, before_queue }
     }
-}
-
-fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values)> {
-    blocks.iter().find(|(spec, _)| spec.key == key)
 }
 
 /// The constant delay, unless packets may skip it.

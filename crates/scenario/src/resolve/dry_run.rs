@@ -8,6 +8,7 @@ use crate::contradictions::contradictions;
 use crate::event::Event;
 use crate::implied::with_defaults;
 use crate::plan::Delays;
+use crate::plan_links::block;
 use crate::source_edit::SourceSite;
 use crate::steering::unplanned_target;
 use longwire_block::change::{Blocks, Edit, Repeat, set_block};
@@ -316,7 +317,7 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
 
     /// The fix for a ramp that would remove a block.
     fn fix_of_removal(&self, state: &ObjectState, key: &str) -> String {
-        let own = state.blocks.iter().find(|(spec, _)| spec.key == key);
+        let own = block(&state.blocks, key);
         let first =
             self.resolver.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
         let share = own.is_some_and(|(spec, values)| {

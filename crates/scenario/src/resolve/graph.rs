@@ -142,8 +142,7 @@ impl Resolver<'_, '_> {
                     nodes.bridges[bridge as usize].ports.push(place as u16);
                 }
                 None => {
-                    let section = if port.attachment.driven().is_none() { "host" } else { "port" };
-                    let entry = Entry { section, name: Some(&port.name), n: None };
+                    let entry = Entry { section: port.section(), name: Some(&port.name), n: None };
                     let known: Vec<&str> = nodes.bridges.iter().map(|bridge| &*bridge.name).collect();
                     let what = format!("it names no bridge; there are {}", some(&known));
                     self.error(

@@ -109,6 +109,25 @@ pub(super) fn merged<'b>(named: &'b [BlockText], own: Vec<&'b BlockText>) -> Vec
 
 fn read_file(path: &std::path::Path) -> std::io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    // One byte above the limit, so that a longer file is refused instead of cut.
+    File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(std::io::Error::other("it is longer than 1 MiB"));
+    }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        let file = std::env::temp_dir().join(format!("longwire-profile-{}", std::process::id()));
+        for (length, is_read) in [(LONGEST, true), (LONGEST + 1, false)] {
+            std::fs::write(&file, "#".repeat(length as usize)).unwrap();
+            assert_eq!(read_file(&file).is_ok(), is_read, "{length}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
 }

@@ -133,8 +133,7 @@ impl Resolver<'_, '_> {
             if port.router.is_some() || port.is_vacant() || hangs {
                 continue;
             }
-            let section = if port.attachment.driven().is_none() { "host" } else { "port" };
-            let entry = Entry { section, name: Some(&port.name), n: None };
+            let entry = Entry { section: port.section(), name: Some(&port.name), n: None };
             let what =
                 "it is not attached to anything: no router has it as a port, and no link joins it to one";
             let fix = "name it among a router's ports, or attach it to a declared [[bridge]]";

@@ -143,8 +143,8 @@ impl Resolver<'_, '_> {
             "there is no path from here to \"{}\"{others}: such packets are dropped",
             nodes.ports[to].name
         );
-        let section = if nodes.ports[from].attachment.host().is_some() { "host" } else { "port" };
-        let field = Entry { section, name: Some(&nodes.ports[from].name), n: None }.field("");
+        let port = &nodes.ports[from];
+        let field = Entry { section: port.section(), name: Some(&port.name), n: None }.field("");
         self.findings.note(
             nodes.spans[from].clone(),
             &field,
