@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from fake_agent import FakeAgent
 from longwire import LongwireError, NotFaithful, Scenario
 from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, parts_of, run
 from longwire.cluster.__main__ import _KEYS, _hosts
+from longwire.cluster._parts import _key_of
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
 from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
@@ -80,12 +82,31 @@ def test_parts_have_the_keys_of_their_tunnels() -> None:
     parts, report = parts_of(net, hosts, UNDERLAY)
     assert report["pass"] and sorted(parts) == ["one", "three", "two"]
     keys = {name: set(part.files) for name, part in parts.items()}
-    assert keys["one"] == {"tunnel-one-two.key"} and keys["three"] == {"tunnel-two-three.key"}
+    assert keys["one"] == {"tunnel-one.two.key"} and keys["three"] == {"tunnel-two.three.key"}
     assert keys["two"] == keys["one"] | keys["three"]
-    assert parts["one"].files["tunnel-one-two.key"] == parts["two"].files["tunnel-one-two.key"]
+    assert parts["one"].files["tunnel-one.two.key"] == parts["two"].files["tunnel-one.two.key"]
     assert len(set(parts["two"].files.values())) == 2, "each pair has a key of its own"
     again, _ = parts_of(net, hosts, UNDERLAY)
     assert again["one"].files != parts["one"].files, "and each run others"
+
+
+def test_each_pair_has_a_key_of_its_own_whatever_the_names() -> None:
+    pairs = itertools.combinations(["a-b", "c", "a", "b-c"], 2)
+    assert len({_key_of(one, other) for one, other in pairs}) == 6
+
+
+def test_tunnels_of_the_scenario_keep_their_keys() -> None:
+    net = Scenario()
+    for name, bridge in zip("ab", ("left", "right")):
+        net.bridge(bridge)
+        net.host(name, bridge=bridge)
+    net.link("left", "right", "wan", rate="1mbit", delay="20 ms")
+    ends = {"listen": "192.0.2.1:9000", "peer": "192.0.2.9:9000"}
+    net.port("home", "tunnel", **ends, key="tunnel-my.home.key", bridge="left")
+    hosts = [Host("one", "192.0.2.1", nodes=("a", "home")), Host("two", "192.0.2.2", nodes=("b",))]
+    parts, _ = parts_of(net, hosts, UNDERLAY)
+    assert 'key = "tunnel-my.home.key"' in parts["one"].toml
+    assert list(parts["one"].files) == ["tunnel-one.two.key"]
 
 
 def test_files_of_the_scenario_are_sent(tmp_path: Path) -> None:
@@ -172,7 +193,7 @@ def test_a_run_starts_and_ends_on_all_hosts(agents: Agents) -> None:
         sent = [agent.parts for agent in agents.all]
         assert [list(parts) for parts in sent] == [["wan-one"], ["wan-two"]]
         body = sent[0]["wan-one"]["body"]
-        assert 'name = "a"' in body["toml"] and list(body["files"]) == ["tunnel-one-two.key"]
+        assert 'name = "a"' in body["toml"] and list(body["files"]) == ["tunnel-one.two.key"]
         assert running.verdict and running.stats()["conservation"] == {
             "come": 20,
             "gone": 20,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from longwire import LongwireError, Scenario, call
+from longwire import Lab, LongwireError, Scenario, call
 from longwire.scenario import host_addresses, text, toml
 
 
@@ -88,3 +88,13 @@ def test_mistakes_have_their_place(tmp_path: Path) -> None:
     assert error.line is not None and "dealy" in file.read_text().splitlines()[error.line - 1]
     assert len(error.more) == 1 and error.more[0].suggestion == "rate"
     assert f"{file}:{error.line}:" in str(error)
+
+
+def test_a_lab_leaves_its_scenario_as_it_is() -> None:
+    net = Scenario()
+    net.host("a")
+    before = net.toml()
+    lab = Lab(net)
+    assert lab.host("b").address == "10.0.0.2"
+    lab.link("a", "b", delay="1 ms")
+    assert net.toml() == before

@@ -74,8 +74,11 @@ const QUEUES: &[Trial] = &[
     trial("queue", "priority", &[], 15.0),
 ];
 
-/// Those that are faster while one flow waits.
-const QUEUES_OF_TWO: &[Trial] = &[trial("queue", "fq-codel", &[], 40.0)];
+/// Those that are faster while one flow, or band, waits.
+const QUEUES_OF_TWO: &[Trial] = &[
+    trial("queue", "fq-codel", &[], 40.0),
+    trial("queue", "priority", &[("classes", "a if ip[19] & 1 = 0\nb")], 15.0),
+];
 
 /// Trials against the same baseline.
 struct Group {
@@ -164,7 +167,7 @@ impl Trial {
         let given: Vec<String> = self.given.iter().map(|(name, text)| format!("{name} {text}")).collect();
         match &given[..] {
             [] => format!("{} {}", self.key, self.kind),
-            _ => format!("{} {} ({})", self.key, self.kind, given.join(", ")),
+            _ => format!("{} {} ({})", self.key, self.kind, given.join(", ").replace('\n', "; ")),
         }
     }
 

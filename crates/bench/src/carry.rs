@@ -138,7 +138,7 @@ fn through_router(
             rig.give_out(&batch, |_, frame| {
                 black_box(frame);
             });
-            left = left.saturating_sub(BATCH as u64);
+            left = left.saturating_sub(chunk.len() as u64);
             if left == 0 {
                 std::process::exit(0);
             }

@@ -43,6 +43,7 @@ mod tunnel;
 pub mod world;
 
 pub use guest::play_control_process;
+pub use ports::Ending;
 pub use sample::Sample;
 
 use longwire_report::Row;

@@ -61,7 +61,6 @@ impl Links {
     ///
     /// # Errors
     /// If the bench is stopped, or this machine can't run two workers.
-    /// It is time to stop, or this machine can't run two workers.
     pub fn compare(&self, settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
             return Err(BenchError::NotHere("two workers need two processors".into()));

@@ -158,7 +158,8 @@ fn carry(
 }
 
 /// Sets a flag when dropped, also on a panic.
-struct Ending<'a>(&'a AtomicBool);
+#[derive(Debug)]
+pub struct Ending<'a>(pub &'a AtomicBool);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {

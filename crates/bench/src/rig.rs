@@ -116,10 +116,11 @@ impl FrameSpec {
     }
 }
 
-/// The n-th of addresses spread between 11.0.0.0 and 63.255.255.255.
+/// The n-th of addresses spread between 32.0.0.0 and 63.255.255.255. The first 2²¹ are in different /24s.
 pub const fn destination(n: u32) -> u32 {
+    // An odd factor permutes the lower 21 bits, which are the /24.
     let spread = n.wrapping_mul(0x9e37_79b1);
-    11 << 24 | (spread >> 24 & 0x3f) << 24 | spread & 0x00ff_ffff
+    32 << 24 | (spread & 0x001f_ffff) << 8 | spread >> 24
 }
 
 pub(crate) const fn router_mac(port: u16) -> [u8; 6] {
@@ -321,7 +322,6 @@ impl Rig {
 ///
 /// # Errors
 /// What `go_on` returns, which is called now and then.
-/// What `go_on` answers, which is asked now and then.
 pub fn in_turns(
     rigs: &mut [(&mut Rig, &[(u16, Frame)])],
     batches: usize,
@@ -363,6 +363,16 @@ mod tests {
         assert_eq!(seen, [(1, 0x45, 63), (7, 0x45, 63), (1, 0x46, 63), (0, 0x45, 64)]);
         let expected = Tally { offered: 4, made: 1, forwarded: 4, dropped: 1, consumed: 0 };
         assert_eq!((rig.tally(), rig.inside()), (expected, 0));
+    }
+
+    #[test]
+    fn a_million_destinations_are_in_a_million_networks() {
+        let mut seen = vec![false; 1 << 21];
+        for address in (0..1_000_000).map(destination) {
+            assert_eq!(address >> 29, 1, "outside 32.0.0.0/3");
+            seen[(address >> 8 & 0x001f_ffff) as usize] = true;
+        }
+        assert_eq!(seen.iter().filter(|seen| **seen).count(), 1_000_000);
     }
 
     #[test]

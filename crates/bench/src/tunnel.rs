@@ -338,7 +338,7 @@ fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchErr
     let run = run(FAR_END, vec![Box::new(there), Box::new(Noting(Arc::clone(&noted)))])?;
     settle_beside();
     let end = monotonic() + Nanos(settings.time(Duration::from_secs(5)).as_nanos() as u64);
-    let mut next = monotonic();
+    let (mut next, mut sent) = (monotonic(), 0);
     while next < end {
         settings.go_on()?;
         let now = monotonic();
@@ -352,27 +352,48 @@ fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchErr
                 let mut batch = Batch::new();
                 batch.push(handle);
                 here.transmit(&mut pool, &batch)?;
+                sent += 1;
             }
         }
         _ = here.receive(&mut pool, monotonic(), &mut Batch::new());
     }
     let report = run.stop();
     let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
-    let late: Sample = noted.iter().copied().collect();
-    let errors: Sample = noted.iter().map(|error| error.abs()).collect();
-    let (mean, p99) = TARGET_ERROR;
-    let row = |name: &str, target: f64, measured: f64| {
-        let name = format!("tunnel: error of a delay of 20 ms, {name}");
-        Row::new(name, "ns").expected(target).measured(measured.round()).at_most()
-    };
     let tunnels = report.tunnels();
     let bound = tunnels.first().and_then(|tunnel| tunnel.clock_error).unwrap_or_default();
-    Ok(vec![
-        row("mean", mean, errors.mean()).note(format!(
-            "the clocks are known to {bound}; {:.0} to {:.0} ns late",
-            late.least(),
-            late.most()
-        )),
+    Ok(judged(&noted, sent, bound).into())
+}
+
+/// The rows about how much longer than the delay the frames took that arrived, of those that were sent.
+fn judged(noted: &[f64], sent: u64, bound: Nanos) -> [Row; 2] {
+    let late: Sample = noted.iter().copied().collect();
+    let errors: Sample = noted.iter().map(|error| error.abs()).collect();
+    let row = |name: &str, target: f64, measured: f64| {
+        let name = format!("tunnel: error of a delay of 20 ms, {name}");
+        let row = Row::new(name, "ns").expected(target).extra("sent", sent);
+        if noted.is_empty() {
+            row.judged(false).note("no frame arrived")
+        } else {
+            row.measured(measured.round()).at_most()
+        }
+    };
+    let (mean, p99) = TARGET_ERROR;
+    let known = format!("the clocks are known to {bound}; {:.0} to {:.0} ns late", late.least(), late.most());
+    [
+        row("mean", mean, errors.mean()).note(known),
         row("p99", p99, errors.quantile(0.99)).extra("frames", noted.len()),
-    ])
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_of_no_frame_is_not_accepted() {
+        let pass = |noted: &[f64]| judged(noted, 2, Nanos(0)).map(|row| row.pass);
+        assert_eq!(pass(&[]), [Some(false); 2]);
+        assert_eq!(pass(&[-900.0, 30_000.0]), [Some(true); 2]);
+        assert_eq!(pass(&[100e3, 200e3]), [Some(false); 2]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{BenchError, Settings};
 use longwire_block::Port;
-use longwire_engine::{Report, Run};
+use longwire_engine::{OwnLosses, Report, Run};
 use longwire_lab::traffic::{self, Receiver, Server};
 use longwire_lab::{Host, HostSpec, Lab, Network, Wiring, abilities};
 use longwire_port::Interface;
@@ -313,7 +313,8 @@ pub fn with_losses(row: Row, report: &Report) -> Row {
     if own.pool + own.port + own.ring == 0 {
         return row;
     }
-    row.note(format!("lost by the engine's own fault: {} by the pool, {} by ports", own.pool, own.port))
+    let OwnLosses { pool, port, ring, .. } = own;
+    row.note(format!("lost by the engine's own fault: {pool} by the pool, {port} by ports, {ring} by rings"))
 }
 
 #[cfg(test)]

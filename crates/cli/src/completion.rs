@@ -61,7 +61,7 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
         ("blocks", "key") => keys,
         (_, "program") => programs,
         ("import", "format") => || Format::NAMES.map(str::to_owned).into(),
-        (_, "lab") | ("down", "names" | "name") => labs,
+        (_, "lab") => labs,
         ("exec", "host") => hosts,
         ("attach", "netns") => namespaces,
         (_, "kind") => || Kind::ALL.map(|kind| kind.word().to_owned()).into(),

@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use longwire_control::{ClientError, Problem};
 use longwire_import::ImportError;
 use longwire_partition::MachinesError;
+use longwire_report::output::chain;
 use longwire_scenario::{Finding, LoadError, ScenarioError};
 use longwire_sweep::SweepFault;
 use serde_json::{Map, Value, json};
@@ -50,13 +51,13 @@ pub fn of_error(error: &Error) -> Value {
             return of_scenario(invalid);
         }
         if let Some(LoadError::Unreadable { file, .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&crate::causes::chain(error)).with("file", file));
+            return Some(Fields::new(&chain(error.as_ref())).with("file", file));
         }
         if let Some(ClientError::Refused(problem)) = cause.downcast_ref() {
             return Some(of_problem(problem));
         }
         if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&crate::causes::chain(error)).with("suggestion", near));
+            return Some(Fields::new(&chain(error.as_ref())).with("suggestion", near));
         }
         if let Some(fault) = cause.downcast_ref::<SweepFault>() {
             let fields = Fields::new(&fault.what).with("file", &fault.file).at("line", fault.line);
@@ -64,12 +65,12 @@ pub fn of_error(error: &Error) -> Value {
             return Some(fields.with("fix", &fault.fix));
         }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
-            let fields = Fields::new(&crate::causes::chain(error)).with("fix", &imported.fix);
+            let fields = Fields::new(&chain(error.as_ref())).with("fix", &imported.fix);
             return Some(if imported.line > 0 { fields.at("line", imported.line) } else { fields });
         }
         cause.downcast_ref().and_then(of_scenario)
     });
-    known.unwrap_or_else(|| Fields::new(&crate::causes::chain(error))).finish()
+    known.unwrap_or_else(|| Fields::new(&chain(error.as_ref()))).finish()
 }
 
 /// A command-line error as such an object.
@@ -195,6 +196,16 @@ mod tests {
         ] {
             assert!(!wanted(line), "{line}");
         }
+    }
+
+    #[test]
+    fn causes_appear_once_and_can_not_steer_the_terminal() {
+        let error = anyhow!("no such file").context("x.toml: no such file; name another");
+        assert_eq!(
+            of_error(&error.context("can't load"))["error"],
+            "can't load: x.toml: no such file; name another"
+        );
+        assert_eq!(of_error(&anyhow!("no link \"\u{1b}[2J\""))["error"], "no link \"\\u001b[2J\"");
     }
 
     #[test]

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod browser;
-mod causes;
 pub mod commands;
 mod completion;
 mod foreground;
@@ -91,8 +90,9 @@ pub fn main() -> ExitCode {
             print_error(&words, &json::of_error(&error), || {
                 let (red, plain) =
                     if longwire_report::output::has_colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+                let causes = longwire_report::output::chain(error.as_ref());
                 // If the message can't be written, the exit status still reports the error.
-                let _ = writeln!(std::io::stderr(), "{red}error:{plain} {}", causes::chain(&error));
+                let _ = writeln!(std::io::stderr(), "{red}error:{plain} {causes}");
             });
             ExitCode::from(2)
         }

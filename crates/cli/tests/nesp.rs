@@ -10,8 +10,9 @@ use longwire_nesp::{
 };
 use longwire_port::raw::RawSocket;
 use serde_json::Value;
+use std::fs::File;
 use std::ops::Deref;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::Duration;
 use support::lab::RunningLab;
 use support::{Folder, json, longwire, row, stderr, stdout};
@@ -165,6 +166,21 @@ ports = [{ port = "a", addresses = "10.0.1.1/24" }, { port = "b", addresses = "1
 routes = [{ to = "10.8.0.0/16", via = "10.0.2.9" }]
 flows = [{ name = "voice", key = { protocol = "udp" } }]
 "#;
+
+/// Files that a scenario from standard input names are looked for where the command was started.
+#[test]
+fn the_key_of_a_piped_scenario_is_in_the_current_directory() {
+    let folder = Folder::new("nesp-piped");
+    assert_eq!(longwire(&["nesp", "key", &folder.text("nesp.key")]).status.code(), Some(0));
+    let scenario = folder.write("s.toml", SCENARIO);
+    let up = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["lab", "up", "-", "--name", name]).current_dir(folder.path(""));
+        command.stdin(File::open(&scenario).unwrap()).output().unwrap()
+    };
+    let Some((_lab, up)) = RunningLab::by("nesp-piped", up) else { return };
+    assert!(up.status.success(), "{}", stderr(&up));
+}
 
 #[test]
 fn routes_weights_and_programs_of_routers_are_changed() {
@@ -377,7 +393,7 @@ fn what_is_wrong_with_the_key_or_the_section_is_reported() {
     check("can't read", "", "");
     let key = folder.write("nesp.key", "00".repeat(32));
     check("chmod 600", "", "");
-    assert_eq!(std::process::Command::new("chmod").args(["600", &key]).status().unwrap().code(), Some(0));
+    assert_eq!(Command::new("chmod").args(["600", &key]).status().unwrap().code(), Some(0));
     check("there is no host, port or bridge \"c\"", "\"a\"]", "\"c\"]");
     check("no port allows it", "[\"a\"]", "[]");
     check("is no IPv4 address of a host", "10.0.0.254", "224.0.0.1");

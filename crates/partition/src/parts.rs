@@ -404,6 +404,12 @@ fn simplex(entry: &Table, direction: Direction, (name, from): (&str, &str)) -> T
     if let Some(Value::Table(differs)) = direction.key().and_then(|key| entry.get(key)) {
         own.extend(differs.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
+    // A simplex link has a profile's forward direction unless it names the other one.
+    if let (Some(way), Some(Value::String(profile))) = (direction.key(), own.get_mut("profile"))
+        && ![".forward", ".backward"].iter().any(|suffix| profile.ends_with(suffix))
+    {
+        *profile = format!("{profile}.{way}");
+    }
     for (key, text) in [("name", name), ("from", from), ("to", to)] {
         own.insert(key.into(), Value::String(text.to_owned()));
     }

@@ -51,15 +51,10 @@ impl Sections {
     pub(crate) fn fixed_links(&self) -> HashMap<String, &'static str> {
         let mut fixed = HashMap::new();
         for entry in self.entries("link") {
-            let unnamed_profile = !entry.contains_key("name") && entry.contains_key("profile");
-            let why = if entry.contains_key("match") || entry.contains_key("only") {
-                "it takes only some of the packets between its ends"
-            } else if entry.contains_key("between") && unnamed_profile {
-                "its profile's direction follows from its name; give it a name"
-            } else {
-                continue;
-            };
-            fixed.extend(link_names(entry).into_iter().map(|(name, _)| (name, why)));
+            if entry.contains_key("match") || entry.contains_key("only") {
+                let why = "it takes only some of the packets between its ends";
+                fixed.extend(link_names(entry).into_iter().map(|(name, _)| (name, why)));
+            }
         }
         for path in self.entries("path") {
             let links = path.get("links").map(texts).unwrap_or_default();

@@ -109,7 +109,7 @@ fn number(line: &Line, column: &str) -> Option<(f64, Unit)> {
         Value::Number(number) => {
             let number = number.as_f64()?;
             Some(match column {
-                _ if column.contains("_ns") => (number / 1e6, Unit::Milliseconds),
+                _ if is_time(column) => (number / 1e6, Unit::Milliseconds),
                 _ if column.ends_with("bit_per_s") => (number / 1e6, Unit::MegabitsPerSecond),
                 _ => (number, Unit::Plain),
             })
@@ -117,6 +117,11 @@ fn number(line: &Line, column: &str) -> Option<(f64, Unit)> {
         Value::String(text) => quantity(text),
         _ => None,
     }
+}
+
+/// Whether a column's numbers are times: by its last part, because objects before it have any name.
+fn is_time(column: &str) -> bool {
+    column.rsplit('.').next().is_some_and(|counter| counter.contains("_ns"))
 }
 
 /// A setting's value as a number.
@@ -144,6 +149,15 @@ mod tests {
         assert_eq!(quantity("12"), Some((12.0, Unit::Plain)));
         assert_eq!(quantity("codel"), None);
         assert_eq!(quantity("unlimited"), None);
+    }
+
+    #[test]
+    fn names_of_objects_are_no_units() {
+        let mut line = Line::default();
+        line.push("link.lab_ns1.out_packets", 7);
+        line.push("source.lab_ns1.delay_ns_p95", 2_000_000);
+        assert_eq!(number(&line, "link.lab_ns1.out_packets"), Some((7.0, Unit::Plain)));
+        assert_eq!(number(&line, "source.lab_ns1.delay_ns_p95"), Some((2.0, Unit::Milliseconds)));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) struct Look {
 /// An answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// How many links there are, at the start.
+    /// How many links there are, at the start; if that is not known, [`Self::Looked`] has the reason.
     Links(usize),
     /// The description of the API, at the start.
     Described(Value),
@@ -74,9 +74,11 @@ impl Asking {
 
 fn answer_all(watched: &dyn WatchedInstance, asked: &Receiver<Ask>, answers: &Sender<Answer>) {
     let send = |answer| answers.send(answer).is_ok();
-    if let Ok(links) = watched.links() {
-        send(Answer::Links(links));
-    }
+    // An error is shown, and the first look follows either answer.
+    send(match watched.links() {
+        Ok(links) => Answer::Links(links),
+        Err(why) => Answer::Looked(Err(why)),
+    });
     if let Ok(description) = watched.description() {
         send(Answer::Described(description));
     }

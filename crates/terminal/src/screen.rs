@@ -142,7 +142,7 @@ fn ask(asking: &Asking, question: Ask) -> io::Result<()> {
 /// When the instance is asked how things are: one question at a time.
 struct PollSchedule {
     waiting: bool,
-    /// It has said how many links there are.
+    /// It has said how many links there are, or why it can't.
     knows_links: bool,
     last: Option<(Instant, ViewRequest)>,
 }
@@ -154,7 +154,7 @@ impl PollSchedule {
 
     fn answered(&mut self, answer: &Answer) {
         match answer {
-            Answer::Looked(_) => self.waiting = false,
+            Answer::Looked(_) => (self.waiting, self.knows_links) = (false, true),
             _ => self.knows_links = true,
         }
     }
@@ -243,8 +243,63 @@ fn restore() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watched::WatchError;
+    use longwire_control::{EventPage, Kind, Object, ObjectPage, ObjectQuery, Summary};
+    use serde_json::Value;
     use std::fs;
     use std::process::Command;
+
+    /// An instance that answers nothing.
+    struct Silent;
+
+    fn silence<R>() -> Result<R, WatchError> {
+        Err(WatchError { reason: "no answer".into(), gone: false })
+    }
+
+    impl WatchedInstance for Silent {
+        fn links(&self) -> Result<usize, WatchError> {
+            silence()
+        }
+
+        fn summary(&self) -> Result<Summary, WatchError> {
+            silence()
+        }
+
+        fn page(&self, _: Kind, _: &ObjectQuery) -> Result<ObjectPage, WatchError> {
+            silence()
+        }
+
+        fn events(&self, _: u64) -> Result<EventPage, WatchError> {
+            silence()
+        }
+
+        fn programs(&self, _: &str) -> Result<Value, WatchError> {
+            silence()
+        }
+
+        fn description(&self) -> Result<Value, WatchError> {
+            silence()
+        }
+
+        fn set(&self, _: Kind, _: &str, _: &[(String, String)]) -> Result<Object, WatchError> {
+            silence()
+        }
+    }
+
+    #[test]
+    fn an_instance_that_is_silent_at_first_is_asked_again() {
+        let Asking { asks, answers } = Asking::start(Box::new(Silent)).unwrap();
+        // The thread ends after its first answers.
+        drop(asks);
+        let mut app = App::new(InstanceOwner::OtherProcess, "all".into(), None);
+        let mut pace = PollSchedule::new();
+        assert!(pace.next(&mut app).is_none());
+        let answer = answers.recv().unwrap();
+        pace.answered(&answer);
+        app.take(answer);
+        assert_eq!(app.trouble.as_deref(), Some("no answer"));
+        assert!(pace.next(&mut app).is_some());
+    }
 
     /// Set for the process on the terminal.
     const PANICS: &str = "LONGWIRE_TEST_PANICS";

@@ -5,7 +5,6 @@ use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Data shared with a port inside an engine.
@@ -26,15 +25,6 @@ impl<T> Shared<T> {
     /// Counters stay meaningful even if the thread that held the lock panicked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Sets a flag when dropped, also on a panic.
-pub(crate) struct Ending<'a>(pub &'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

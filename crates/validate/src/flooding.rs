@@ -1,13 +1,12 @@
 //! Frames sent into real ports, at full speed or at a rate, counted by the kernel at the far ends.
 
 use crate::Settings;
-use crate::ends::Ending;
 use crate::experiment::{End, Far, blast, generator, paced, partner, scenario, silent};
 use crate::meter::Meter;
 use crate::trust::{trusted, whole};
-use longwire_bench::BenchError;
 use longwire_bench::flood::{counted, rate_between};
 use longwire_bench::world::{BenchHosts, settle_beside};
+use longwire_bench::{BenchError, Ending};
 use longwire_clock::monotonic;
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;

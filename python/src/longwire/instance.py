@@ -118,6 +118,8 @@ class Instance:
                     raise
                 return
             seen += 1
+            if seen == count:
+                return
             due += every
             time.sleep(max(0.0, due - time.monotonic()))
 

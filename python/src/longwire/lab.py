@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import subprocess
@@ -99,7 +100,7 @@ class Lab:
     It starts by itself with the first command, change or question; `start` does that at a moment of your
     choice. Hosts and links can be added before and after.
 
-    - `scenario`: a `Scenario` to begin with; `Lab.load` takes a file.
+    - `scenario`: a `Scenario` to begin with, which stays as it is; `Lab.load` takes a file.
     - `name`: its name for `longwire ctl` and `longwire lab`.
     - `seed`: in the place of the scenario's seed.
     - `settings`: settings from the start in the place of the scenario's, such as
@@ -132,7 +133,8 @@ class Lab:
         self.require_faithful = require_faithful
         #: The report at the end, as `longwire run --json` prints it; None before.
         self.report: Optional[Report] = None
-        self._scenario = scenario if scenario is not None else Scenario()
+        # What is added to the lab is not added to the caller's scenario.
+        self._scenario = copy.deepcopy(scenario) if scenario is not None else Scenario()
         self._file: Optional[str] = None
         self._sections = _LabSections(self)
         # Addresses go on behind those of the scenario.

@@ -31,7 +31,6 @@ impl Program {
     ///
     /// # Errors
     /// If it is missing.
-    /// It is missing.
     pub fn start(mut command: Command) -> Result<Self, BenchError> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);

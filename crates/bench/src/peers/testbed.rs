@@ -24,7 +24,6 @@ impl Testbed {
     ///
     /// # Errors
     /// If something can't be created.
-    /// What can't be made.
     pub fn new(addresses: bool) -> Result<Self, BenchError> {
         let world = BenchHosts::new(Driver::AfXdp, addresses)?;
         let [a, b] = [world.host("a")?, world.host("b")?];
@@ -77,7 +76,6 @@ impl Testbed {
     ///
     /// # Errors
     /// What `f` returns, or if the kernel refuses.
-    /// What `f` returns, or the kernel refuses.
     pub fn shielded<R>(&self, f: impl FnOnce() -> Result<R, BenchError>) -> Result<R, BenchError> {
         self.set("ip_forward", "1")?;
         for address in ADDRESSES {

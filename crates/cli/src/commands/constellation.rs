@@ -194,15 +194,27 @@ impl Args {
 fn read(path: &Path) -> anyhow::Result<String> {
     let file = path.display().to_string();
     let mut text = String::new();
+    // One byte above the limit, so that a longer file is refused instead of cut.
     File::open(path)
-        .and_then(|opened| opened.take(LONGEST).read_to_string(&mut text))
+        .and_then(|opened| opened.take(LONGEST + 1).read_to_string(&mut text))
         .with_context(|| format!("{file} can't be read; name a file of a constellation"))?;
+    ensure!(text.len() as u64 <= LONGEST, "{file} is longer than 1 MiB; name a file of a constellation");
     Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        let file = std::env::temp_dir().join(format!("longwire-constellation-{}", std::process::id()));
+        for (length, is_read) in [(LONGEST, true), (LONGEST + 1, false)] {
+            std::fs::write(&file, "#".repeat(length as usize)).unwrap();
+            assert_eq!(read(&file).is_ok(), is_read, "{length}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
 
     #[test]
     fn options_become_keys() {

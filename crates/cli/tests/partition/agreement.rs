@@ -175,6 +175,23 @@ fn parts_at_a_cable_decide_as_the_whole() {
     split.agrees(&stations());
 }
 
+/// What differs between the directions of a profile stays with them, whether the link has a name or not.
+#[test]
+fn cut_links_keep_the_directions_of_their_profile() {
+    let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n\
+        [[host]]\nname = \"b\"\naddress = \"10.0.0.2/24\"\n";
+    let nodes: [(&str, &[&str]); 2] = [("one", &["a"]), ("two", &["b"])];
+    for name in ["name = \"line\"\n", ""] {
+        let link = format!("[[link]]\n{name}between = [\"a\", \"b\"]\nprofile = \"vdsl\"\n");
+        let split = Split::new("profile", &format!("{hosts}{link}"), &nodes);
+        // A link is where it ends.
+        for (machine, profile) in [("one", "vdsl.backward"), ("two", "vdsl.forward")] {
+            let part = std::fs::read_to_string(&split.parts[machine].0).unwrap();
+            assert!(part.contains(&format!("profile = \"{profile}\"\n")), "{part}");
+        }
+    }
+}
+
 /// Three routers in a row, each with a host.
 const ROUTERS: &str = r#"
 [[host]]

@@ -224,7 +224,8 @@ fn flows(
     })
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+/// What a thread returns, or its panic.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

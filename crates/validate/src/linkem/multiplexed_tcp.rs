@@ -1,7 +1,7 @@
 //! Figures 5.6 and 5.8 with TCP, as in the thesis: unidirectional flows, each between its own addresses, with
 //! a link in each direction. A flow that has its link's bandwidth is two carried links.
 
-use super::bandwidth::{FULL, FULL_SETTLING};
+use super::bandwidth::{FULL, FULL_SETTLING, joined};
 use super::multiplexing::{RATES, ThroughputPair, WITHIN, ideal, judged};
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -185,10 +185,6 @@ fn between(
         settings.go_on()?;
         seen
     })
-}
-
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn failed(doing: &'static str) -> impl Fn(io::Error) -> BenchError {

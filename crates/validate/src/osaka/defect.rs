@@ -19,7 +19,6 @@ const AFTER: Nanos = Nanos(20_000_000_000);
 const SIZE: usize = 1000;
 /// Packets of the light load that are not counted (one second): enough for the queue of the overload to
 /// drain.
-/// more to go.
 const SETTLING: u64 = 125;
 
 pub(super) fn rows(book: &mut Book<'_>) {

@@ -7,7 +7,6 @@ use crate::book::{Book, paper};
 use longwire_report::Row;
 
 /// Buffers of the paper's pool (section 3.2.3), and packets that arrive before the output worker polls again.
-/// again.
 const BUFFERS: usize = 8192;
 const BEHIND: [u64; 4] = [4096, 8192, 10_000, 65_536];
 

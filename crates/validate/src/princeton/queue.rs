@@ -40,7 +40,6 @@ impl Buffers {
     }
 
     /// Writes the packet with this number over the oldest one.
-    /// buffers.
     #[inline]
     pub fn write(&self, number: u64, frame: &Frame) {
         let buffer = self.at(number);

@@ -19,7 +19,7 @@ MOST_HOSTS = 100
 #: Longest name of a part at its agent.
 _LONGEST_PART = 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_KEY = re.compile(r'^key = "(tunnel-[A-Za-z0-9_-]+\.key)"$', re.MULTILINE)
+_KEY = re.compile(r'^key = "(tunnel-[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.key)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,8 @@ def parts_of(
     loads = {row["machine"]: row["taken_ppm"] for row in report["rows"] if row.get("kind") == "machine"}
     parts = {}
     for host, text in texts.items():
-        own = {key: keys[key] for key in _KEY.findall(text)}
+        # The scenario's own tunnels have keys of its files.
+        own = {key: keys[key] for key in _KEY.findall(text) if key in keys}
         parts[host] = Part(text, {**common, **own}, loads[host])
     return parts, report
 
@@ -175,7 +176,8 @@ def _machines(hosts: Sequence[Host], underlay: Underlay) -> str:
 
 
 def _key_of(one: str, other: str) -> str:
-    return f"tunnel-{one}-{other}.key"
+    # No name has a dot, so that each pair has a file of its own.
+    return f"tunnel-{one}.{other}.key"
 
 
 def _read(folder: Path, name: str) -> str:

@@ -2,6 +2,7 @@
 
 use super::elsewhere::{Elsewhere, InstanceArgs};
 use crate::{Outcome, outcome};
+use anyhow::ensure;
 use longwire_control::Kind;
 use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
@@ -93,7 +94,7 @@ impl Args {
                 if let Some(odd) = unused(&route) {
                     outcome::note(&format!("note: {odd}; leave it out"));
                 }
-                make("ctl route add", at, &of, (&router, pair(&route)))
+                make("ctl route add", at, &of, (&router, addition(&route)?))
             }
             Action::Remove(Remove { router, network, of }) => {
                 let change = (format!("route.{network}"), String::new());
@@ -112,6 +113,14 @@ fn pair(route: &str) -> (String, String) {
         to => (to, rest),
     };
     (format!("route.{}", to.trim()), way.trim().to_owned())
+}
+
+/// The change that adds a route. Without a next hop it would remove one.
+fn addition(route: &str) -> anyhow::Result<(String, String)> {
+    let change = pair(route);
+    let has_next_hop = !matches!(&*change.1, "" | "none");
+    ensure!(has_next_hop, "{route:?} has no next hop; write it as 10.1.0.0/16 via 10.9.0.2");
+    Ok(change)
 }
 
 /// Makes a change.
@@ -167,6 +176,17 @@ mod tests {
             ("default via 10.9.0.2", None),
         ] {
             assert_eq!(unused(route).as_deref(), why, "{route}");
+        }
+    }
+
+    #[test]
+    fn an_added_route_has_a_next_hop() {
+        let change = |route: &str| addition(route).ok();
+        let pair = |key: &str, value: &str| Some((key.to_owned(), value.to_owned()));
+        assert_eq!(change("10.1.0.0/16 via 10.9.0.2"), pair("route.10.1.0.0/16", "via 10.9.0.2"));
+        assert_eq!(change("blackhole 10.3.0.0/16"), pair("route.10.3.0.0/16", "blackhole"));
+        for route in ["10.1.0.0/16", "10.1.0.0/16 ", "10.1.0.0/16 none", "default"] {
+            assert_eq!(change(route), None, "{route}");
         }
     }
 }

@@ -26,7 +26,8 @@ use not_started::{CommandEnd, not_started};
 use outputs::{Outputs, is_standard_error};
 use serve::Services;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 pub use usage_error::write_usage_error;
@@ -136,6 +137,10 @@ pub struct Args {
     #[arg(skip)]
     outputs: Outputs,
 
+    // The file of `messages`.
+    #[arg(skip)]
+    opened: Option<File>,
+
     /// The command and its arguments. Default: your shell.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -180,7 +185,7 @@ impl Args {
         if is_standard_error(file) { Ok(Outcome::Status(NO_LINK)) } else { done }
     }
 
-    fn run_behind_link(&self, users: &Users) -> anyhow::Result<Outcome> {
+    fn run_behind_link(&mut self, users: &Users) -> anyhow::Result<Outcome> {
         let [log, series, record] = self.records.files();
         let mut records = self.records.options()?;
         records.maker.user.clone_from(&self.outputs.user);
@@ -189,8 +194,8 @@ impl Args {
             self.outputs.check(file)?;
         }
         if let Some(file) = &self.messages {
-            let made = self.outputs.write(file, "");
-            made.with_context(|| format!("can't write {}", file.display()))?;
+            let opened = self.outputs.open(file);
+            self.opened = Some(opened.with_context(|| format!("can't write {}", file.display()))?);
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
@@ -441,9 +446,12 @@ impl Args {
 
     /// Prints a message even if only errors are wanted.
     fn tell(&self, what: &str) {
-        match &self.messages {
+        match &self.opened {
             // A failing log is no reason to stop the command: it could be written at the start.
-            Some(file) => drop(self.outputs.append(file, &format!("{what}\n"))),
+            Some(file) => {
+                let mut file: &File = file;
+                _ = file.write_all(format!("{what}\n").as_bytes());
+            }
             None => outcome::note(&format!("longwire: {what}")),
         }
     }

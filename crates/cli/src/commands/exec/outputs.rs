@@ -5,7 +5,7 @@ use anyhow::Context;
 use longwire_lab::User;
 use longwire_report::printable;
 use longwire_rundir::own_uid;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, fchown};
 use std::path::{Path, PathBuf};
@@ -69,9 +69,16 @@ impl Outputs {
         written.with_context(|| format!("the report can't be written to {}", file.display()))
     }
 
-    /// Adds to a file.
-    pub fn append(&self, file: &Path, text: &str) -> io::Result<()> {
-        self.with_rights(file, || OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes()))
+    /// Opens a file to which messages are added, and empties it. It stays open, because the reader of a pipe
+    /// would see its end between two messages.
+    pub fn open(&self, file: &Path) -> io::Result<File> {
+        self.with_rights(file, || {
+            let opened = OpenOptions::new().append(true).create(true).open(file)?;
+            if opened.metadata()?.is_file() {
+                opened.set_len(0)?;
+            }
+            Ok(opened)
+        })
     }
 
     fn with_rights<R: Send>(&self, file: &Path, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
@@ -89,10 +96,16 @@ mod tests {
     use super::*;
     use std::process::Command;
 
+    /// A folder of this test.
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("longwire-outputs-{test}-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+
     #[test]
     fn names_that_can_not_be_written_are_refused() {
-        let folder = std::env::temp_dir().join(format!("longwire-outputs-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = folder("names");
         let (new, old, pipe) = (folder.join("new"), folder.join("old"), folder.join("pipe"));
         fs::write(&old, "kept").unwrap();
         let outputs = Outputs::default();
@@ -103,6 +116,26 @@ mod tests {
         assert_eq!((fs::read_to_string(&old).unwrap(), new.exists()), ("kept".into(), true));
         for file in [&folder, &folder.join("none/x")] {
             assert!(outputs.check(file).unwrap_err().to_string().starts_with("the report can't"));
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn messages_replace_those_of_a_file_and_follow_each_other_in_a_pipe() {
+        let folder = folder("messages");
+        let (old, pipe) = (folder.join("old"), folder.join("pipe"));
+        fs::write(&old, "old").unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for file in [&old, &pipe] {
+            let (name, is_pipe) = (file.clone(), *file == pipe);
+            let reader = is_pipe.then(|| std::thread::spawn(move || fs::read_to_string(name).unwrap()));
+            let mut opened = Outputs::default().open(file).unwrap();
+            for text in ["one\n", "two\n"] {
+                opened.write_all(text.as_bytes()).unwrap();
+            }
+            drop(opened);
+            let read = reader.map_or_else(|| fs::read_to_string(file).unwrap(), |read| read.join().unwrap());
+            assert_eq!(read, "one\ntwo\n");
         }
         fs::remove_dir_all(&folder).unwrap();
     }

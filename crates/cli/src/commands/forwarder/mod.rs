@@ -323,14 +323,18 @@ impl Args {
 
 /// Parses a constant and its value.
 fn constant(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as limit=100")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+    assignment(text, "write NAME=VALUE, such as limit=100")
 }
 
 /// Parses a map and its number of entries.
 fn entries(text: &str) -> Result<(String, String), String> {
-    let (name, entries) = text.split_once('=').ok_or("write NAME=ENTRIES, such as counts=64")?;
-    Ok((name.trim().to_owned(), entries.trim().to_owned()))
+    assignment(text, "write NAME=ENTRIES, such as counts=64")
+}
+
+/// Parses a name and what is assigned to it; `fix` says how to write both.
+fn assignment(text: &str, fix: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or(fix)?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {

@@ -1,6 +1,6 @@
 //! The background process that keeps a lab up.
 
-use crate::Outcome;
+use crate::{Outcome, outcome};
 use anyhow::{Context, ensure};
 use longwire_lab::{CommandRole, has_reader, keep_for};
 use longwire_run::fitted::fit_pool;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Its message when packets can flow.
 pub const READY: &str = "ready";
+/// The beginning of a note for the user.
+pub const NOTE: &str = "note: ";
 
 /// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(100);
@@ -32,13 +34,16 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         longwire_lab::detach().context("leaving the terminal")?;
-        // The file is still found after the change of directory.
-        let file = std::fs::canonicalize(&self.scenario).unwrap_or_else(|_| self.scenario.clone());
-        let mut plan = longwire_scenario::load(&file)?;
+        let text = longwire_scenario::read_text(&self.scenario)?;
+        // Files that it names are still found after the change of directory. Its errors have been reported by
+        // `lab up`, under the name that the user wrote.
+        let file = std::path::absolute(&self.scenario).context("finding the scenario's folder")?;
+        let mut plan = longwire_scenario::parse(&file.display().to_string(), &text)?;
         fit_pool(&mut plan);
         // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;
-        gain_privileges(&mut plan)?;
+        // `lab up` passes these on.
+        gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("{NOTE}{note}")));
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;

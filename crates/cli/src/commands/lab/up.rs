@@ -1,6 +1,6 @@
 //! `longwire lab up`
 
-use super::hold::READY;
+use super::hold::{NOTE, READY};
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome};
@@ -55,8 +55,9 @@ impl Args {
             );
         }
         let progress = Progress::start(format!("making lab {name}"), None);
-        let pid = self.start(&name, &text)?;
+        let (pid, notes) = self.start(&name, &text)?;
         drop(progress);
+        notes.iter().for_each(|note| outcome::note(note));
         let report = report(&plan, &name, pid);
         if self.json.on {
             return print_report(&report, true);
@@ -70,8 +71,8 @@ impl Args {
         self.scenario.as_os_str() == "-"
     }
 
-    /// Starts the process that keeps the lab up, and waits until packets can flow.
-    fn start(&self, name: &str, text: &str) -> anyhow::Result<u32> {
+    /// Starts the process that keeps the lab up, and waits until packets can flow. Its number, and its notes.
+    fn start(&self, name: &str, text: &str) -> anyhow::Result<(u32, Vec<String>)> {
         let program = std::env::current_exe().context("finding this program's file")?;
         let piped = self.is_piped();
         let scenario = if piped { self.scenario.clone() } else { std::fs::canonicalize(&self.scenario)? };
@@ -87,12 +88,16 @@ impl Args {
             // If it ended before it read everything, it reports why.
             let _ = stdin.write_all(text.as_bytes());
         }
-        let mut told = String::new();
+        let (mut told, mut notes) = (String::new(), Vec::new());
         for line in BufReader::new(output).lines() {
             let line = line?;
             if line == READY {
-                // It continues in the background; its output so far were notes, which have been printed.
-                return Ok(child.id());
+                // It continues in the background.
+                return Ok((child.id(), notes));
+            }
+            if line.starts_with(NOTE) {
+                notes.push(line);
+                continue;
             }
             told += &line;
             told += "\n";
