@@ -1,7 +1,8 @@
 //! What is asked for: the file of a constellation.
 
 use crate::earth::Place;
-use crate::sky::{MOST_SATELLITES, Sky};
+use crate::sky::Sky;
+use crate::tle::MOST_SATELLITES;
 use crate::walker::{Pattern, Walker};
 use longwire_units::{Nanos, Rate};
 use serde::Deserialize;

@@ -6,9 +6,6 @@ use crate::tle::ElementSets;
 use crate::vector::Vector;
 use crate::walker::Walker;
 
-/// Most satellites.
-pub(crate) const MOST_SATELLITES: usize = 20_000;
-
 /// Satellites that move.
 #[derive(Debug, Clone)]
 pub struct Sky(Orbits);

@@ -4,8 +4,10 @@ use chrono::{DateTime, NaiveDateTime};
 use sgp4::{Constants, Elements, MinutesSinceEpoch, iau_epoch_to_sidereal_time, julian_years_since_j2000};
 
 use crate::earth::{ROTATION, earth_fixed};
-use crate::sky::MOST_SATELLITES;
 use crate::vector::Vector;
+
+/// Most satellites.
+pub(crate) const MOST_SATELLITES: usize = 20_000;
 
 /// Longest distance of the start from a satellite's epoch, in days: beyond it SGP4 is off by far more than
 /// a satellite's pass.

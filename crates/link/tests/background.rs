@@ -107,8 +107,8 @@ fn rare_packets_see_the_mean_wait_of_m_d_1() {
     assert!((mean - wanted).abs() < 4.0 * deviation, "{mean} {wanted} ± {deviation}");
 }
 
-/// Traffic added to a link that runs begins with a gap if it is random: a packet that comes a nanosecond later
-/// finds the link idle.
+/// Traffic added to a link that runs begins with a gap if it is random: a packet that comes a nanosecond
+/// later finds the link idle.
 #[test]
 fn random_traffic_that_is_added_begins_with_a_gap() {
     let mmpp: &[(&str, &str)] = &[("rates", "4 Mbit/s, 6 Mbit/s"), ("size", "996 B")];

@@ -2,12 +2,20 @@
 
 use longwire_assemble::{CantRewire, Layout, PlanChange, is_at_start, rewire};
 use longwire_block::change::set_block;
-use longwire_control::{RewireResponse, RewiredObject};
+use longwire_control::{RewireResponse, RewiredObject, SetError};
 use longwire_drivers::{HostDriver, Wire};
 use longwire_scenario::{Plan, RouteChange, Router, RouterEvent, with_defaults};
 use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// A change that has taken effect.
+pub(crate) struct AppliedChange<T> {
+    /// What was changed.
+    pub(crate) done: T,
+    /// What failed afterwards, if anything did.
+    pub(crate) fault: Option<SetError>,
+}
 
 /// See the module.
 pub(crate) struct PlannedRewiring {

@@ -18,7 +18,7 @@ use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, StartError, Web, WebServer};
+use longwire_control::{Server, StartError, Web, WebServer, control_socket};
 use longwire_engine::clock::{AffinityGuard, avoid_cpus};
 use longwire_engine::{Report, Run};
 use longwire_report::Row;
@@ -116,8 +116,7 @@ impl RealRun {
         }
         let directory = longwire_control::directory();
         longwire_control::prepare(&directory)?;
-        let socket =
-            |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
+        let socket = |router: &Router| control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, &built.layout.links);

@@ -8,7 +8,7 @@ use crate::instance::RunningInstance;
 use crate::joining_sources::joining_sources;
 use crate::objects::NoticedChange;
 use crate::objects::routers::meter;
-use crate::planned_rewiring::PlannedRewiring;
+use crate::planned_rewiring::{AppliedChange, PlannedRewiring};
 use crate::running_state::RunningState;
 use crate::series;
 use longwire_assemble::Levels;
@@ -22,14 +22,6 @@ use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
-
-/// A change that has taken effect.
-pub(crate) struct AppliedChange<T> {
-    /// What was changed.
-    pub(crate) done: T,
-    /// What failed afterwards, if anything did.
-    pub(crate) fault: Option<SetError>,
-}
 
 /// A rewiring whose hosts, ports and threads are there.
 struct ReadyRewiring {

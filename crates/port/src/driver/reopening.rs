@@ -15,8 +15,8 @@ const EVERY: Nanos = Nanos::from_millis(500);
 
 type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
 
-/// Works with any driver of interfaces. Opening takes milliseconds of system calls, so a separate thread does it while the
-/// worker continues.
+/// Works with any driver of interfaces. Opening takes milliseconds of system calls, so a separate thread does
+/// it while the worker continues.
 pub struct Reopening {
     name: String,
     stamp: Stamp,

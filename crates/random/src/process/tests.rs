@@ -179,7 +179,7 @@ fn pareto_on_off_is_self_similar_and_exponential_is_not() {
     assert!((exponential - 0.5).abs() < 0.05, "{exponential}");
 }
 
-/// The same packets, but later.
+/// All packets are later by as much.
 #[test]
 fn a_process_may_begin_later() {
     for (kind, given) in [
