@@ -77,7 +77,7 @@ const QUEUES: &[Trial] = &[
 /// Those that are faster while one flow, or band, waits.
 const QUEUES_OF_TWO: &[Trial] = &[
     trial("queue", "fq-codel", &[], 40.0),
-    trial("queue", "priority", &[("classes", "a if ip[19] & 1 = 0\nb")], 15.0),
+    trial("queue", "priority", &[("classes", "a if ip[19] & 8 = 0\nb")], 15.0),
 ];
 
 /// Trials against the same baseline.
