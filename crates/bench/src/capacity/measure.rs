@@ -366,6 +366,20 @@ mod tests {
         assert_eq!(chain.plan.routes.links(&rule.route).len(), CHAIN as usize);
     }
 
+    /// Where bands meet, priority costs most.
+    #[test]
+    fn the_bands_of_a_price_have_a_flow_each() {
+        let (courses, names) = with_blocks().unwrap();
+        assert_eq!(names.len() % BLOCK_COUNTS.len(), 0);
+        assert!(courses.iter().any(|course| course.name.contains("queue-priority")));
+        let scenarios = blocks::scenarios().unwrap();
+        let priority = scenarios.iter().find(|scenario| scenario.price.contains("queue-priority")).unwrap();
+        assert!(priority.keys.contains(r#"classes = "a if dst net 12.0.0.0/8\nb""#), "{}", priority.keys);
+        assert!(
+            links_of_two(1, "").contains("{11.0.0.0 + n}") && links_of_two(1, "").contains("{12.0.0.0 + n}")
+        );
+    }
+
     /// The processor was half as fast in the second round of `with`, and in the first of `without`.
     #[test]
     fn costs_are_those_at_one_speed() {
