@@ -162,3 +162,54 @@ fn mistakes_are_reported() {
         assert!(error.to_string().contains(wanted), "{route}: {error}");
     }
 }
+
+/// A router between the hosts a and b, whose port to b is `port`; and two other hosts, for a second worker.
+fn asking(port: &str, link: &str) -> String {
+    let source = |name: &str, more: &str| {
+        format!(
+            "[[source]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\ninterval = \"1 ms\"\npackets = 1\n\
+             {more}\n"
+        )
+    };
+    let host = |name: &str, more: &str| format!("{{ name = \"{name}\", {more} }}");
+    let hosts = [
+        host("a", "address = \"10.0.1.9/24\""),
+        host("b", "address = \"10.0.2.9/24\""),
+        host("c", "bridge = \"cd\", address = \"10.0.3.1/24\""),
+        host("d", "bridge = \"cd\", address = \"10.0.3.2/24\""),
+    ];
+    format!(
+        "host = [{}]\n\
+         [[router]]\nname = \"r\"\nports = [{{ port = \"a\", addresses = \"10.0.1.1/24\" }},\n\
+         {{ port = \"{port}\", addresses = \"10.0.2.1/24\" }}]\n\
+         routes = [{{ to = \"10.7.0.0/16\", via = \"10.0.2.77\" }}]\n\
+         [[bridge]]\nname = \"cd\"\n\
+         [[link]]\nname = \"cd\"\nbetween = [\"c\", \"d\"]\ndelay = \"5 ms\"\n{link}{}{}",
+        hosts.join(", "),
+        source("unknown", "destination = \"10.7.0.1\"\nstart = \"1 ms\""),
+        source("known", "start = \"1001 ms\"")
+    )
+}
+
+/// A neighbour does not answer, so the router asks again after a second: in the nanosecond in which a packet
+/// for another comes.
+#[test]
+fn what_a_router_sends_at_a_deadline_has_its_place_among_arrivals() {
+    let look = |view: &PacketView<'_>| {
+        (view.left && view.meta.out_port == 1).then(|| (view.time, [view.frame[12], view.frame[13]]))
+    };
+    let link = "[[link]]\nname = \"l\"\nbetween = [\"b\", \"r-b\"]\nrate = \"1 Mbit/s\"\n";
+    // Routers decide in turn where packets that are too big may come back.
+    let mtu = "mtu = { kind = \"too-big\", mtu = \"1400\" }\n";
+    for text in [asking("b", ""), asking("b", mtu), asking("r-b", link)] {
+        let run = |workers: u32| {
+            let plan = plan_of(&format!("{text}[engine]\nworkers = {workers}\n"));
+            simulate(&plan, source_ports(&plan), TO_THE_END, look).0
+        };
+        let one = run(1);
+        assert_eq!(one.len(), 4);
+        for workers in [2, 3] {
+            assert_eq!(one, run(workers), "{workers} workers");
+        }
+    }
+}

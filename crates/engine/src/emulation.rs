@@ -17,7 +17,7 @@ pub(crate) struct Emulation {
     /// Packets released by links whose turn comes later at this instant.
     pub due: DueReleases,
     /// Sequence number of the next packet that leaves a link, where links are served in exact order.
-    pub seq: u64,
+    seq: u64,
     /// Simulated runs: time of the last event, or change with packets in flight.
     pub seen: Nanos,
     /// Links with background traffic.
@@ -189,22 +189,36 @@ impl Emulation {
         *self.links.armed(link) == moment
     }
 
-    /// Enters a packet into a link that is due at this instant; released packets are kept until its turn.
+    /// Enters a packet into a link that is due at this instant. Packets that reach the link's end are kept
+    /// until its turn. Those that it diverts are returned: when a link is due depends on where it leads to,
+    /// and they do not go there.
     #[cold]
-    pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
-        let mut left = self.due.take(link);
+    pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) -> Fifo {
         let before = self.links.latest(link);
+        let (mut left, mut diverted) = (Fifo::EMPTY, Fifo::EMPTY);
         self.links.arrive_and_leave(pool, link, handle, &mut left);
         self.note(link, before);
-        self.due.keep(link, left);
+        let mut kept = self.due.take(link);
+        while let Some(handle) = left.pop(pool) {
+            let is_diverted = pool.meta(handle).flags & Meta::DIVERTED != 0;
+            if is_diverted { &mut diverted } else { &mut kept }.push(pool, handle);
+        }
+        self.due.keep(link, kept);
         self.arm_dirty();
+        diverted
     }
 
     /// Assigns the next sequence number to a packet that has left the link at this place, and returns it.
     pub fn number(&mut self, meta: &mut Meta, place: u32) -> u64 {
-        let seq = self.seq;
+        let seq = self.next_seq();
         (meta.place, meta.seq) = (place, seq);
         self.seen = self.seen.max(Nanos(meta.leave()));
+        seq
+    }
+
+    /// Takes the next sequence number.
+    pub fn next_seq(&mut self) -> u64 {
+        let seq = self.seq;
         self.seq += COPIES;
         seq
     }

@@ -27,6 +27,13 @@ impl Default for Tolerance {
 /// A worker's histogram, with buckets of a thirty-second of their value: a change of a tenth is seen.
 type FineHistogram = LogHistogram<{ buckets(5) }>;
 
+/// Number of pauses that are remembered: packets that should have left in one leave right after it.
+const LATELY: usize = 4;
+
+/// Packets that should have left by this much before a pause are late because of it too: the step that it
+/// interrupted would have sent them.
+const INTERRUPTED: Nanos = Nanos::from_micros(100);
+
 /// Lateness records of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
@@ -44,6 +51,8 @@ pub struct Lateness {
     /// The longest pause since the last sample.
     longest_lately: Nanos,
     pause_end: Nanos,
+    /// Begin and end of the last pauses.
+    lately: [(Nanos, Nanos); LATELY],
 }
 
 impl Lateness {
@@ -54,15 +63,18 @@ impl Lateness {
         if leave > self.pause_end {
             self.own.record(late);
         } else {
-            self.record_excused(late);
+            self.record_before_pause_end(leave, late);
         }
         late
     }
 
+    /// Records a packet that should have left before the end of the last pause, in one or before it.
     #[cold]
     #[inline(never)]
-    fn record_excused(&mut self, late: Nanos) {
-        self.excused.record(late);
+    fn record_before_pause_end(&mut self, leave: Nanos, late: Nanos) {
+        let excuses = |(begin, end): &(Nanos, Nanos)| begin.since(INTERRUPTED) <= leave && leave <= *end;
+        let is_excused = self.lately.iter().any(excuses);
+        if is_excused { &mut self.excused } else { &mut self.own }.record(late);
     }
 
     /// Records that `frames` frames stamped by polling, at least one, may have waited for `gap`.
@@ -73,6 +85,7 @@ impl Lateness {
 
     /// Records a pause of the worker; packets that should have left in it are counted separately.
     pub(crate) fn record_pause(&mut self, pause: Pause) {
+        self.lately[self.pauses as usize % LATELY] = (pause.end.since(pause.length), pause.end);
         self.pauses += 1;
         self.preemptions += u64::from(pause.cause == PauseCause::Programs);
         self.paused += pause.length;
@@ -119,7 +132,7 @@ impl Lateness {
         excused.copy_from(&self.excused);
         waited.copy_from(&self.waited);
         (sample.pauses, sample.preemptions, sample.paused) = (self.pauses, self.preemptions, self.paused);
-        (sample.longest_pause, sample.pause_end) = (self.longest_pause, self.pause_end);
+        sample.longest_pause = self.longest_pause;
         sample.longest_lately = std::mem::take(&mut self.longest_lately);
     }
 
@@ -139,7 +152,7 @@ impl Lateness {
             paused: self.paused.since(earlier.paused),
             longest_pause,
             longest_lately: longest_pause,
-            pause_end: self.pause_end,
+            ..Self::default()
         }
     }
 }
@@ -490,6 +503,26 @@ mod tests {
         let verdict = judge_alone(&book, OwnLosses::default());
         assert!(!verdict.faithful && verdict.causes[0].contains("paused 1 time, 8 ms"), "{verdict:?}");
         assert_eq!(verdict.lateness.late_without_pauses, 0);
+    }
+
+    /// A worker that is 50 ms behind is interrupted for 60 µs, which makes what is due before no less late.
+    #[test]
+    fn a_pause_excuses_only_what_was_due_in_it() {
+        let mut book = Lateness::default();
+        let pause = |end| Pause { length: Nanos(60_000), end: Nanos(end), cause: PauseCause::Programs };
+        book.record_pause(pause(1_000_000_000));
+        let mut late = |leave| {
+            book.record(Nanos(leave), Nanos(1_002_000_000));
+            book.summary(Tolerance::default()).late_without_pauses
+        };
+        assert_eq!(late(950_000_000), 1, "before the pause");
+        assert_eq!(late(1_000_000_000 - 30_000), 1, "in the pause");
+        assert_eq!(late(1_000_000_000 - 130_000), 1, "in the step that was interrupted");
+        assert_eq!(late(1_001_000_000), 2, "after it");
+        book.record_pause(pause(1_002_000_000));
+        book.record(Nanos(1_000_000_000), Nanos(1_002_000_000));
+        book.record(Nanos(1_001_000_000), Nanos(1_002_000_000));
+        assert_eq!(book.summary(Tolerance::default()).late_without_pauses, 3, "between two pauses");
     }
 
     #[test]

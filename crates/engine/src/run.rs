@@ -33,9 +33,14 @@ pub struct Run {
 impl Setup {
     /// Starts the workers on the machine's clock.
     pub fn start(self) -> Run {
+        self.start_at(longwire_clock::monotonic())
+    }
+
+    /// Starts the workers on the machine's clock. Times of events count from `started`, which the caller has
+    /// just read and needed before any frame arrives.
+    pub fn start_at(self, started: Nanos) -> Run {
         let (tolerance, wait) = (self.tolerance, self.wait);
         let stop = Arc::new(AtomicBool::new(false));
-        let started = longwire_clock::monotonic();
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let mut bells: Arc<[Bell]> = Arc::new([]);

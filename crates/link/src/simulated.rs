@@ -69,14 +69,10 @@ impl Links {
         self.links[link as usize].catch_up(pool, now);
     }
 
-    /// Bytes in a link's queue at `now`, the packet being sent included, as its rate counts them. On a shared
-    /// medium, those known so far.
+    /// Bytes in a link's queue at `now`, the packet being sent included, as its rate counts them.
     pub fn queued_bytes(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> u64 {
-        let link = &mut self.links[link as usize];
-        if link.line.features & has::MEDIUM == 0 {
-            link.catch_up(pool, now);
-        }
-        link.stats().queued_bytes
+        self.catch_up(pool, link, now);
+        self.links[link as usize].stats().queued_bytes
     }
 }
 

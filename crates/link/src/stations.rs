@@ -12,8 +12,9 @@ use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// Place of media in the order of one time: after all links.
-const PLACE: u32 = (1 << 31) - 2;
+/// Place of media in the order of one time: after all links, before the deadlines of nodes, which the engine
+/// places last but one before its ports.
+const PLACE: u32 = (1 << 31) - 3;
 
 impl Links {
     /// Adds a shared medium with these links, added before, as its stations, with their names. The dice of

@@ -10,6 +10,7 @@ impl Worker {
     /// Makes every change of links up to `until`.
     pub(crate) fn carry_out(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.links.pop(until) {
+            self.sample_before(time);
             if self.emulation.wheel.bound() != Nanos::NEVER {
                 // Packets were in flight, so the change had an effect.
                 self.emulation.seen = self.emulation.seen.max(time);

@@ -14,8 +14,9 @@ impl Worker {
     /// Advances changes and background traffic to the end of the run, on which all workers agree, so that the
     /// counters do not depend on the number of workers.
     pub(crate) fn conclude(&mut self, end: Nanos) {
-        self.sample_before(end);
         self.carry_out(end);
+        self.sample_before(end);
+        self.sample_rest(end);
         self.nodes.change_all(end);
         self.nodes.change_no_more();
         for link in 0..self.emulation.links.len() as u32 {

@@ -180,20 +180,11 @@ impl Worker {
         }
         let local = link.local();
         let arrival = if self.observing.on { self.observe(local, handle) } else { Nanos(arrival) };
-        if self.order == Order::Exact && self.emulation.has_turn(local, arrival) {
-            return self.emulation.arrive_before_turn(&mut self.pool, local, handle);
-        }
-        let mut out = Fifo::EMPTY;
-        let before = if self.simulated { self.emulation.links.latest(local) } else { None };
-        let arrival = self.emulation.links.arrive(&mut self.pool, local, handle, &mut out);
-        if arrival == Arrival::Through {
-            out.push(&mut self.pool, handle);
-        }
-        if arrival == Arrival::DeadlineChanged || self.simulated {
-            self.emulation.note(local, before);
-            self.emulation.arm(local);
-            self.emulation.arm_dirty();
-        }
+        let mut out = if self.order == Order::Exact && self.emulation.has_turn(local, arrival) {
+            self.emulation.arrive_before_turn(&mut self.pool, local, handle)
+        } else {
+            self.arrive(local, handle)
+        };
         if self.observing.on {
             self.observe_left(out);
         }
@@ -204,6 +195,23 @@ impl Worker {
                 self.leave(handle);
             }
         }
+    }
+
+    /// Enters a packet into a link, and returns those that leave it at once.
+    #[inline]
+    fn arrive(&mut self, link: u32, handle: Handle) -> Fifo {
+        let mut out = Fifo::EMPTY;
+        let before = if self.simulated { self.emulation.links.latest(link) } else { None };
+        let arrival = self.emulation.links.arrive(&mut self.pool, link, handle, &mut out);
+        if arrival == Arrival::Through {
+            out.push(&mut self.pool, handle);
+        }
+        if arrival == Arrival::DeadlineChanged || self.simulated {
+            self.emulation.note(link, before);
+            self.emulation.arm(link);
+            self.emulation.arm_dirty();
+        }
+        out
     }
 
     /// Handles a packet whose path begins with no link.

@@ -117,6 +117,15 @@ impl Worker {
         }
     }
 
+    /// Takes a last sample at the end of the run, if it is not that of a whole interval.
+    pub(crate) fn sample_rest(&mut self, end: Nanos) {
+        let Some(sampler) = &self.observing.sampler else { return };
+        if end > self.observing.next.since(sampler.interval()) {
+            self.observing.next = end;
+            self.take_sample();
+        }
+    }
+
     #[cold]
     fn take_sample(&mut self) {
         let time = self.observing.next;

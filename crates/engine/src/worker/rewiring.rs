@@ -16,8 +16,8 @@ impl Worker {
     /// Makes the next planned rewiring: after departures and changes at its time, before arrivals.
     pub(crate) fn rewire_planned(&mut self) {
         let Some((time, mut step)) = self.rewirings.pop_front() else { return };
-        self.sample_before(time);
         self.pump(Arrivals::Ready(&[]), time, time);
+        self.sample_before(time);
         self.flush_ports();
         self.rewire(&mut step, time);
         self.observe_planned();

@@ -59,7 +59,10 @@ impl Worker {
             self.counters.did((time.0, TICK_PLACE));
             let first = self.intake.ready.len();
             self.tick(node, time, first);
+            let seq = self.emulation.next_seq();
+            self.follow(Some((TICK_PLACE, seq)));
             self.enter_from(first);
+            self.follow(None);
         }
         let deadlines = self.nodes.turns.places.iter().map(|&node| self.nodes.all[node].deadline());
         self.nodes.turns.next = deadlines.min().unwrap_or(Nanos::NEVER);
