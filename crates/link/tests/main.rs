@@ -13,6 +13,5 @@ mod front;
 mod media;
 mod moved_judges;
 mod rates;
-mod robust;
 mod schedulers;
 mod semantics;

@@ -110,10 +110,11 @@ impl Discipline for Ared {
             self.rate = packet.rate;
             self.average.set_weight_for(packet.rate, self.mean_packet);
         }
+        // First: adaptations that are due ask for the average after a part of the idle time.
+        self.average.idle(packet.idle_since);
         if packet.now >= self.next {
             self.catch_up(packet);
         }
-        self.average.idle(packet.idle_since);
         self.average.arrival(packet.now, packet.packets_waiting, packet.rate);
         self.early.judge(self.average.value(), CERTAIN).verdict(packet, self.limit, self.marks)
     }
@@ -164,6 +165,30 @@ impl Ared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Busy for ten seconds with fourteen waiting, then empty for 450 ms: at the adaptation in between the
+    /// average is 14·e^−0.4 = 9.4, which is on target.
+    #[test]
+    fn the_average_fades_from_the_end_of_a_busy_period() {
+        let settings = [("min", "5"), ("max", "15"), ("limit", "100 packets")];
+        let mut queue = Ared::build(Settings::read(&settings).unwrap(), Dice::named(1, "ared"));
+        let found = |ms: u64, packets_waiting: u64, idle_since: u64| Admission {
+            idle_since: Nanos::from_millis(idle_since),
+            now: Nanos::from_millis(ms),
+            bytes: 1000,
+            packets_waiting,
+            bytes_waiting: packets_waiting * 1000,
+            rate: Rate(1_000_000),
+            packet: None,
+            band: 0,
+        };
+        (0..10_000).for_each(|ms| {
+            queue.admit(&found(ms, 14, 0));
+        });
+        (queue.next, queue.max_p) = (Nanos::from_millis(10_400), CERTAIN / 10);
+        queue.admit(&found(10_450, 0, 10_000));
+        assert_eq!(queue.max_p, CERTAIN / 10);
+    }
 
     /// (average, max-p before, after) in thousandths, computed by hand; thresholds 5 and 15, so that the
     /// target is 9 … 11.

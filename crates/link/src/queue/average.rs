@@ -71,6 +71,12 @@ impl Average {
         self.decay = (LOG2_E_PER_NANO / u128::from(rate.0)) as u64;
     }
 
+    /// Multiplies the average by `factor / divisor`, for another unit of length.
+    pub(super) fn scale(&mut self, factor: u64, divisor: u64) {
+        let scaled = u128::from(self.value) * u128::from(factor) / u128::from(divisor);
+        self.value = scaled.min(u128::from(LONGEST) << 32) as u64;
+    }
+
     /// The average, in steps of 2⁻³².
     #[inline]
     pub(super) fn value(&self) -> u64 {

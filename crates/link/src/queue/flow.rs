@@ -1,9 +1,8 @@
 //! Assignment of packets to flows.
 
 use longwire_wire::l3_offset;
+use longwire_wire::protocol::WITH_PORTS;
 
-/// Transport protocols whose headers begin with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 /// An odd constant with irregular bits (the golden ratio's fraction).
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The more-fragments bit and the fragment offset of IPv4.

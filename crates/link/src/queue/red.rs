@@ -129,7 +129,13 @@ impl Block for Red {
         self.limit = settings.limit;
         self.average.set_weight(weight, mean);
         self.per_mean = CERTAIN / mean;
-        self.in_bytes = settings.unit == Unit::Bytes;
+        let in_bytes = settings.unit == Unit::Bytes;
+        match (self.in_bytes, in_bytes) {
+            (true, false) => self.average.scale(1, mean),
+            (false, true) => self.average.scale(mean, 1),
+            _ => {}
+        }
+        self.in_bytes = in_bytes;
         let scale = if self.in_bytes { mean } else { 1 };
         // No queue reaches thresholds beyond 2³⁰.
         let reach = |threshold: u64| (threshold * scale).min(1 << 30);
@@ -318,6 +324,17 @@ mod tests {
         }
         let chi: f64 = gaps.iter().map(|&n| (f64::from(n) - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi < 51.0, "{chi} {gaps:?}");
+    }
+
+    #[test]
+    fn another_unit_keeps_the_average_length() {
+        let mut queue = red(&[("unit", "bytes"), ("weight", "1")]);
+        queue.admit(&found(Nanos(0), 10));
+        assert_eq!(queue.average.value(), 5000 << 32);
+        queue.change(Settings::read(&[("weight", "1")]).unwrap());
+        assert_eq!(queue.average.value(), 10 << 32);
+        queue.change(Settings::read(&[("unit", "bytes"), ("weight", "1")]).unwrap());
+        assert_eq!(queue.average.value(), 5000 << 32);
     }
 
     /// In bytes, thresholds are 5 and 15 times 500 bytes and p_b is proportional to the length: at an average

@@ -41,33 +41,18 @@ const CODES: Grammar = Grammar {
     wanted: "a list of DSCPs such as \"af11,af21\" or \"10,18\"",
     form: None,
     read: |text, _: &Path| {
-        let codes = text.split(',').try_fold(0u64, |codes, word| Some(codes | 1 << code(word.trim())?));
+        let code = |word: &str| longwire_expression::code_point(word.trim());
+        let codes = text.split(',').try_fold(0u64, |codes, word| Some(codes | 1u64 << code(word)?));
         match codes {
             Some(codes) => Ok(Arc::new(codes) as Arc<dyn Any + Send + Sync>),
             None => Err(format!(
-                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, ef, cs0 to cs7, af11 \
-                 to af43"
+                "\"{text}\" is no list of DSCPs; each is a number from 0 to 63, or be, le, va, ef, cs0 to \
+                 cs7, af11 to af43"
             )),
         }
     },
     examples: &["af11,af21,af31,af41", "10, 18", "ef", "cs0,cs7"],
 };
-
-/// A DSCP by its name (RFC 2474, 2597, 3246) or number.
-fn code(word: &str) -> Option<u64> {
-    let word = word.to_ascii_lowercase();
-    let digit = |at: usize, from: u8, to: u8| {
-        let digit = *word.as_bytes().get(at)?;
-        (b'0' + from..=b'0' + to).contains(&digit).then(|| u64::from(digit - b'0'))
-    };
-    match (word.as_str(), word.len()) {
-        ("be", _) => Some(0),
-        ("ef", _) => Some(46),
-        (_, 3) if word.starts_with("cs") => Some(digit(2, 0, 7)? * 8),
-        (_, 4) if word.starts_with("af") => Some(digit(2, 1, 4)? * 8 + digit(3, 1, 3)? * 2),
-        _ => word.parse().ok().filter(|code| *code < 64),
-    }
-}
 
 /// RED with In and Out: drops out-of-profile packets before in-profile ones.
 #[derive(Debug, Settings)]
@@ -214,19 +199,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_codes() {
-        for (word, wanted) in [
-            ("af11", Some(10)),
-            ("AF43", Some(38)),
-            ("cs6", Some(48)),
-            ("ef", Some(46)),
-            ("63", Some(63)),
-            ("64", None),
-            ("af44", None),
-            ("af51", None),
-            ("", None),
-        ] {
-            assert_eq!(code(word), wanted, "{word}");
+    fn codes_are_read_by_name_and_number() {
+        let read = |text: &str| RioSettings::read(&[("in", text)]).map(|settings| *settings.codes);
+        for (text, wanted) in
+            [("AF43", 1u64 << 38), ("le", 1 << 1), ("va", 1 << 44), ("af11, 63", 1 << 10 | 1 << 63)]
+        {
+            assert_eq!(read(text).ok(), Some(wanted), "{text}");
+        }
+        for text in ["+5", "64", "af44", "af51", ""] {
+            assert!(read(text).is_err(), "{text}");
         }
         let error = RioSettings::read(&[("in", "af11,gold")]).unwrap_err().to_string();
         assert!(error.contains("af11 to af43"), "{error}");

@@ -130,6 +130,34 @@ pub trait Sender: Block {
     }
 }
 
+/// The state at the packet being sent, while later ones are begun ahead.
+#[derive(Debug)]
+struct Ahead<S> {
+    behind: S,
+    is_ahead: bool,
+}
+
+impl<S: Copy> Ahead<S> {
+    fn new(state: S) -> Self {
+        Self { behind: state, is_ahead: false }
+    }
+
+    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
+    #[inline]
+    fn leave_behind(&mut self, state: &S) {
+        if !std::mem::replace(&mut self.is_ahead, true) {
+            self.behind = *state;
+        }
+    }
+
+    /// Restores the state at the packet being sent.
+    fn go_back(&mut self, state: &mut S) {
+        if std::mem::take(&mut self.is_ahead) {
+            *state = self.behind;
+        }
+    }
+}
+
 crate::stage::stage! {
     /// A transmitter.
     Transmit: Sender {

@@ -1,7 +1,7 @@
 //! A rate with a burst.
 
-use super::Sender;
 use super::framing::{BYTE, FRAMING_PARAM, Framing, Layer, OVERHEAD_PARAM};
+use super::{Ahead, Sender};
 use longwire_block::{Block, Dice};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Rate};
@@ -22,9 +22,7 @@ pub struct TokenBucket {
     /// Size of the bucket in tokens.
     burst: i64,
     state: BucketState,
-    /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
-    behind: BucketState,
-    is_ahead: bool,
+    ahead: Ahead<BucketState>,
 }
 
 /// Its tokens, and the packet being sent.
@@ -87,15 +85,8 @@ impl Block for TokenBucket {
             finish: Nanos::ZERO,
             is_paid: true,
         };
-        let mut block = Self {
-            framing: Framing::ETHERNET,
-            rate: 0,
-            peak: 0,
-            burst: 0,
-            state,
-            behind: state,
-            is_ahead: false,
-        };
+        let mut block =
+            Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, ahead: Ahead::new(state) };
         block.change(settings);
         block
     }
@@ -124,12 +115,12 @@ impl Sender for TokenBucket {
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.state.work = bytes * BYTE;
         self.pay(start, 0);
-        self.is_ahead = false;
+        self.look_ahead();
     }
 
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
-        self.leave_behind();
+        self.ahead.leave_behind(&self.state);
         let rest = match self.peak {
             0 | u64::MAX => 0,
             peak => self.state.work - (finish - self.state.start).0 * peak,
@@ -171,20 +162,18 @@ impl Sender for TokenBucket {
 
     #[inline]
     fn look_ahead(&mut self) {
-        self.is_ahead = false;
+        self.ahead.is_ahead = false;
     }
 
     #[inline]
     fn pass(&mut self, finish: Nanos, bytes: u64) {
-        std::mem::swap(&mut self.state, &mut self.behind);
+        std::mem::swap(&mut self.state, &mut self.ahead.behind);
         self.follow(finish, bytes);
-        std::mem::swap(&mut self.state, &mut self.behind);
+        std::mem::swap(&mut self.state, &mut self.ahead.behind);
     }
 
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
-        if std::mem::take(&mut self.is_ahead) {
-            self.state = self.behind;
-        }
+        self.ahead.go_back(&mut self.state);
     }
 
     fn work_left(&self) -> u64 {
@@ -199,14 +188,6 @@ impl Sender for TokenBucket {
 }
 
 impl TokenBucket {
-    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
-    #[inline]
-    fn leave_behind(&mut self) {
-        if !std::mem::replace(&mut self.is_ahead, true) {
-            self.behind = self.state;
-        }
-    }
-
     /// Takes the tokens for `work` as soon as there are enough from `earliest` on, and begins to send then.
     /// At `earliest`, which is rounded down, `rest` of the packet before is still to be sent.
     #[inline]

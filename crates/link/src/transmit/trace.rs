@@ -1,7 +1,7 @@
 //! A rate that follows a trace.
 
-use super::Sender;
 use super::framing::{BYTE, Framing, Layer, OVERHEAD_PARAM};
+use super::{Ahead, Sender};
 use longwire_block::{Block, Dice, Fallback, Grammar, Param, ParamKind};
 use longwire_settings::{Choice, Settings};
 use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
@@ -28,9 +28,7 @@ pub struct Trace {
     /// Beginning of the run on the engine's clock.
     begin: Nanos,
     state: TraceState,
-    /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
-    behind: TraceState,
-    is_ahead: bool,
+    ahead: Ahead<TraceState>,
     /// Positions among the opportunities at which the packet begins and ends.
     from: Place,
     to: Place,
@@ -145,8 +143,7 @@ impl Block for Trace {
             end: End::Loop,
             begin: Nanos::ZERO,
             state,
-            behind: state,
-            is_ahead: false,
+            ahead: Ahead::new(state),
             from: place,
             to: place,
         };
@@ -201,7 +198,7 @@ impl Sender for Trace {
 
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
-        self.leave_behind();
+        self.ahead.leave_behind(&self.state);
         self.state.start = finish - self.begin;
         self.state.work = self.state.rest + bytes * BYTE;
         self.from = self.to;
@@ -278,20 +275,18 @@ impl Sender for Trace {
 
     #[inline]
     fn look_ahead(&mut self) {
-        self.is_ahead = false;
+        self.ahead.is_ahead = false;
     }
 
     #[inline]
     fn pass(&mut self, finish: Nanos, bytes: u64) {
-        std::mem::swap(&mut self.state, &mut self.behind);
+        std::mem::swap(&mut self.state, &mut self.ahead.behind);
         self.follow(finish, bytes);
-        std::mem::swap(&mut self.state, &mut self.behind);
+        std::mem::swap(&mut self.state, &mut self.ahead.behind);
     }
 
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
-        if std::mem::take(&mut self.is_ahead) {
-            self.state = self.behind;
-        }
+        self.ahead.go_back(&mut self.state);
     }
 
     fn work_left(&self) -> u64 {
@@ -311,14 +306,6 @@ impl Sender for Trace {
 }
 
 impl Trace {
-    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
-    #[inline]
-    fn leave_behind(&mut self) {
-        if !std::mem::replace(&mut self.is_ahead, true) {
-            self.behind = self.state;
-        }
-    }
-
     /// Time of the next unused opportunity; the end of the trace, if that ends all limits.
     fn awaited(&self) -> Nanos {
         match self.rates.as_deref() {

@@ -42,11 +42,19 @@ impl Bench {
 
     /// A link with that kind of rate and that kind of queue.
     pub fn with(rate: (&str, &[(&str, &str)]), queue: (&str, &[(&str, &str)])) -> Self {
+        Self::with_filter(rate, queue, "")
+    }
+
+    /// A link with those, and a filter if there are rules.
+    pub fn with_filter(rate: (&str, &[(&str, &str)]), queue: (&str, &[(&str, &str)]), rules: &str) -> Self {
         let add = |config: LinkConfig, key, (kind, given): (&str, &[(&str, &str)])| {
             let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
-            config.with(spec, Values::read(spec, given).unwrap())
+            config.with(spec, Values::read(spec, given).unwrap_or_else(|error| panic!("{error}")))
         };
-        let config = add(add(LinkConfig::default(), "rate", rate), "queue", queue);
+        let mut config = add(add(LinkConfig::default(), "rate", rate), "queue", queue);
+        if !rules.is_empty() {
+            config = config.with_text("filter", rules).unwrap();
+        }
         let mut links = Links::with_capacity(1, 1, Nanos::from_micros(10));
         links.add(0, "test", &config);
         Self { pool: Pool::new(64 << 20).unwrap(), links, next: 0, left: Vec::new() }

@@ -1,6 +1,6 @@
 //! Active queue management compared with published results, in virtual time.
 
-mod bench;
+pub mod bench;
 mod codel;
 mod departures;
 mod dualpi2;

@@ -6,7 +6,7 @@ use longwire_link::registry;
 use std::path::Path;
 
 /// The grammars of all kinds of links, with their parameters' names.
-pub fn grammars() -> Vec<(&'static str, Grammar)> {
+fn grammars() -> Vec<(&'static str, Grammar)> {
     let params = registry().into_iter().flat_map(|spec| spec.params);
     params
         .filter_map(|param| match param.kind {
