@@ -198,10 +198,10 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("tr", "frames are Ethernet frames; write ether"),
 ];
 
-/// A code point of differentiated services: 0 to 63, or its name, such as `ef`, `af11`, `cs6`.
+/// A code point of differentiated services: 0 to 63, or its name in either case, such as `ef`, `AF11`, `cs6`.
 pub fn code_point(text: &str) -> Option<u8> {
     let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let point = number.or_else(|| named(CODE_POINTS, text))?;
+    let point = number.or_else(|| named(CODE_POINTS, &text.to_ascii_lowercase()))?;
     if point < 64 { u8::try_from(point).ok() } else { None }
 }
 
@@ -244,6 +244,8 @@ mod tests {
             ("0", Some(0)),
             ("63", Some(63)),
             ("ef", Some(46)),
+            ("EF", Some(46)),
+            ("Af43", Some(38)),
             ("64", None),
             ("+1", None),
             ("", None),

@@ -83,7 +83,9 @@ impl Window {
             let high = (self.low + self.span).min(next.low + next.span);
             return Some(Self { low, span: high.checked_sub(low)?, yes, no, ..*self });
         }
-        if self.span != 0 || next.span != 0 {
+        // A value outside the mask is never found; joined, its bits would be those of the other window.
+        let is_possible = |window: &Self| window.low & !window.mask == 0;
+        if self.span != 0 || next.span != 0 || !is_possible(self) || !is_possible(next) {
             return None;
         }
         let at = self.at.max(next.at);
@@ -182,6 +184,11 @@ mod tests {
             "vlan 5 and udp dst port 53",
             "ether src 0:0:0:0:0:1 or ip6 host fe80::1",
             "dscp ef or ecn 3 or greater 100",
+            // Never so: values outside their masks.
+            "ether[0] & 0x0f = 0xf1 and ether[0] & 0xf0 = 0xf0",
+            "ether[0] & 0x0f >= 0xf1 and ether[0] & 0x0f <= 0xf1 and ether[0] & 0xf0 = 0xf0",
+            "ether[0] & 0xf0 = 0xf0 and not ether[0] & 0x0f != 0xf1",
+            "tcp[13] & 0x10 = 0x12 and tcp[13] & 2 = 2",
         ];
         let mut answered = [0; 2];
         for text in texts {
@@ -191,6 +198,7 @@ mod tests {
             for bits in 0..512u32 {
                 let bit = |number: u32| bits >> number & 1 == 1;
                 let mut frame = [0; 64];
+                frame[0] = 0xf1;
                 frame[12..14].copy_from_slice(if bit(0) { &[8, 0] } else { &[0x81, 0] });
                 frame[15] = if bit(1) { 5 } else { 0xb8 };
                 let header = if bit(0) { 14 } else { 18 };
@@ -202,7 +210,7 @@ mod tests {
                 let ports = header + 4 * usize::from(words);
                 frame[ports + 1] = if bit(4) { 50 } else { 53 };
                 frame[ports + 3] = if bit(5) { 53 } else { 80 };
-                frame[ports + 13] = 2;
+                frame[ports + 13] = 0x12;
                 let len = 64 - (bits as usize >> 6) * 4;
                 let known = PacketMetadata { wire_len: len as u32 * 2, mark: 0 };
                 let [found, wanted] = [&with, &without].map(|program| program.matches(&frame[..len], known));

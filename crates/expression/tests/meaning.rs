@@ -98,6 +98,21 @@ fn marks_are_the_packets_and_not_the_frames() {
     }
 }
 
+/// Together, their bits would be found.
+#[test]
+fn values_outside_a_mask_are_never_found() {
+    let tcp = frame(TCP);
+    let table = [
+        ("tcp[13] & 0x10 = 0x10 and tcp[13] & 2 = 2", true),
+        ("tcp[13] & 0x10 = 0x12 and tcp[13] & 2 = 2", false),
+        ("tcp[13] & 2 = 2 and tcp[13] & 0x10 = 0x12", false),
+        ("tcp[13] & 0x10 >= 0x12 and tcp[13] & 0x10 <= 0x12 and tcp[13] & 2 = 2", false),
+    ];
+    for (text, wanted) in table {
+        assert_eq!(is(text, &tcp), wanted, "{text}");
+    }
+}
+
 #[test]
 fn tests_beyond_the_end_are_false() {
     let tcp = frame(TCP);

@@ -173,11 +173,6 @@ impl Code {
         }
     }
 
-    /// The instruction that begins at slot number `slot`.
-    pub fn at_slot(&self, slot: usize) -> Option<usize> {
-        self.slots.binary_search(&u32::try_from(slot).ok()?).ok()
-    }
-
     /// Number of slots of 8 bytes.
     pub fn slot_count(&self) -> usize {
         let last = self.instructions.len() - 1;

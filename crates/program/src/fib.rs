@@ -18,6 +18,7 @@ const ENODEV: i64 = 19;
 const LENGTH: usize = 6;
 const PORT: usize = 8;
 const METRIC: usize = 12;
+const SOURCE: usize = 16;
 const DESTINATION: usize = 32;
 const VLAN: usize = 48;
 const SOURCE_MAC: usize = 52;
@@ -26,6 +27,8 @@ const NEIGHBOUR_MAC: usize = 58;
 /// A route lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteQuery<'a> {
+    /// Its source.
+    pub source: IpAddr,
     /// Its destination.
     pub destination: IpAddr,
     /// The ingress port's number.
@@ -64,7 +67,7 @@ pub enum RouteAnswer {
     TooLong(Hop),
     /// Dropped silently.
     Discarded,
-    /// For the router itself, broadcast or multicast, or without a route.
+    /// For the router itself, broadcast, multicast, within a link or a host, or without a route.
     NotForwarded,
     /// Forwarding is disabled.
     Disabled,
@@ -78,13 +81,17 @@ pub(crate) struct Parameters(pub [u8; PARAMETERS]);
 impl Parameters {
     /// The lookup, if the address family is known.
     pub fn query<'a>(&self, flags: u64, now: u64, packet: &'a [u8]) -> Option<RouteQuery<'a>> {
-        let destination = match self.0[0] {
-            AF_INET => Ipv4Addr::from(self.part::<4>(DESTINATION)).into(),
-            AF_INET6 => Ipv6Addr::from(self.part::<16>(DESTINATION)).into(),
-            _ => return None,
+        let family = self.0[0];
+        let address = |at: usize| -> Option<IpAddr> {
+            match family {
+                AF_INET => Some(Ipv4Addr::from(self.part::<4>(at)).into()),
+                AF_INET6 => Some(Ipv6Addr::from(self.part::<16>(at)).into()),
+                _ => None,
+            }
         };
         Some(RouteQuery {
-            destination,
+            source: address(SOURCE)?,
+            destination: address(DESTINATION)?,
             ingress: u32::from_le_bytes(self.part(PORT)),
             length: u16::from_le_bytes(self.part(LENGTH)),
             skips_neighbour: flags & SKIP_NEIGHBOUR != 0,
@@ -158,6 +165,7 @@ mod tests {
         let mut bytes = [0xee; PARAMETERS];
         bytes[0] = family;
         bytes[6..12].copy_from_slice(&[0x40, 0, 3, 0, 0, 0]);
+        bytes[16..32].copy_from_slice(&[10, 0, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
         bytes[32..48].copy_from_slice(&[10, 0, 2, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         Parameters(bytes)
     }
@@ -167,8 +175,10 @@ mod tests {
         let query = parameters(AF_INET).query(5, 7, &[1]).unwrap();
         assert_eq!((query.destination, query.ingress, query.length), ([10, 0, 2, 9].into(), 3, 64));
         assert!(query.skips_neighbour && query.now == 7 && query.packet == [1]);
+        assert_eq!(query.source, IpAddr::from([10, 0, 1, 9]));
         let query = parameters(AF_INET6).query(0, 7, &[]).unwrap();
         assert_eq!(query.destination, "a00:209::1".parse::<IpAddr>().unwrap());
+        assert_eq!(query.source, "a00:109::2".parse::<IpAddr>().unwrap());
         assert!(!query.skips_neighbour && parameters(1).query(0, 7, &[]).is_none());
     }
 

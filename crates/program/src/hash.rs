@@ -21,7 +21,9 @@ const FIRST: u64 = 0x243f_6a88_85a3_08d3;
 const SECOND: u64 = 0x1319_8a2e_0370_7345;
 const MULTIPLIER: u64 = 0xa409_3822_299f_31d1;
 
-fn fold(left: u64, right: u64) -> u64 {
+/// The two halves of a 128-bit product, combined.
+#[inline]
+pub fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     product as u64 ^ (product >> 64) as u64
 }

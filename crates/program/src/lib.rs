@@ -57,7 +57,7 @@ pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
 pub use exit::{ExitKind, MAX_EXITS};
 pub use fib::{Hop, RouteAnswer, RouteQuery};
-pub use hash::hash;
+pub use hash::{fold, hash};
 pub use instruction::{
     Arithmetic, Atomic, ByteOrder, Condition, DecodeError, DecodeFault, Instruction, Narrow, Operand,
     Register, Size, SwapWidth, Width,

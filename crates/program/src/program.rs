@@ -26,6 +26,8 @@ pub struct Program {
     pub exits: Box<[Exit]>,
     /// Source lines of its instructions, in order; empty if the object has none.
     pub lines: Box<[Line]>,
+    /// Number of workers that run it, each with its own values of per-worker maps.
+    pub workers: u32,
 }
 
 /// A function of a program.
@@ -65,8 +67,17 @@ impl Program {
             constants: BTreeMap::new(),
             exits: Box::default(),
             lines: Box::default(),
+            workers: 1,
             code,
         }
+    }
+
+    /// It and its exits, run by this many workers.
+    #[must_use]
+    pub fn for_workers(mut self, workers: u32) -> Self {
+        self.workers = workers.max(1);
+        self.exits.iter_mut().for_each(|exit| exit.program.workers = self.workers);
+        self
     }
 
     /// The source line of an instruction, if known.

@@ -240,10 +240,7 @@ fn code_knows_where_jumps_lead() {
     assert_eq!(targets, [None, Some(5), Some(6), Some(5), None, None, None, None, None]);
     let slots: Vec<_> = (0..code.len()).map(|i| code.slot(i)).collect();
     assert_eq!(slots, [0, 2, 3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(
-        (code.at_slot(0), code.at_slot(1), code.at_slot(2), code.slot_count()),
-        (Some(0), None, Some(1), 10)
-    );
+    assert_eq!(code.slot_count(), 10);
     assert_eq!(code.entries(), [0, 6]);
     assert_eq!(Code::decode(&code.encode()), Ok(code));
 }

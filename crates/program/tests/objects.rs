@@ -173,8 +173,6 @@ fn what_compilers_add_today_runs() {
 fn what_cannot_be_loaded_is_named() {
     let object = Object::parse(REFUSED).unwrap();
     assert!(object.program("works").is_ok());
-    let refused: Vec<_> = object.refused_maps().map(|map| map.name.to_string()).collect();
-    assert_eq!(refused, ["waiting"]);
     assert!(object.program("ring").is_ok());
     for (name, wanted) in [
         (

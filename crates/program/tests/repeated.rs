@@ -251,6 +251,14 @@ fn hostile_loops_end_soon() {
     let text = "r1 = 8388608\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n exit
          f: r1 = 8388608\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit
          g: r1 = 8388608\n r2 = pc h ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n h: r0 = 0\n exit";
-    assert_eq!(check(text).unwrap().most()[Item::Instruction], u32::MAX);
+    assert_eq!(check(text).unwrap_err(), (5, Rejection::TooLong { item: Item::Instruction }));
+    // One, with 512 bytes in each round.
+    let hashing =
+        "r1 = 512\n call lw_flow_state\n r1 = r0\n r2 = 512\n r3 = 0\n call lw_hash\n r0 = 0\n exit";
+    let error = check(&calling("8388608", hashing)).unwrap_err();
+    assert_eq!(error, (7, Rejection::TooLong { item: Item::StateByte }));
+    let text = error.1.to_string();
+    assert!(text.contains("\"state-byte\" a packet; lower the number of rounds"), "{text}");
+    assert!(check(&calling("8388607", hashing)).is_ok());
     assert!(began.elapsed().as_secs() < 20);
 }

@@ -1,11 +1,7 @@
 //! Hostile input: damaged objects, and unverified programs. Nothing panics, hangs, or accesses memory outside
 //! the program's.
 
-#[path = "../../../fuzz/corpus.rs"]
-mod corpus;
-
 use crate::exercise::program;
-use corpus::corpus;
 use longwire_program::{Code, Instruction, Size, Words, assemble};
 use proptest::prelude::*;
 
@@ -19,18 +15,6 @@ const OBJECTS: &[&[u8]] = &[
     include_bytes!("objects/refused.o"),
     include_bytes!("objects/relocated.o"),
 ];
-
-#[test]
-fn replays_the_corpora() {
-    for (path, bytes) in corpus("object") {
-        println!("{}", path.display());
-        program::object(&bytes);
-    }
-    for (path, bytes) in corpus("bytecode") {
-        println!("{}", path.display());
-        program::bytecode(&bytes);
-    }
-}
 
 #[test]
 fn whole_objects_load() {
@@ -120,7 +104,7 @@ proptest! {
         // Targets for jumps near the end.
         instructions.extend([Instruction::Exit; 4]);
         let Ok(code) = Code::new(instructions) else { return Ok(()) };
-        program::run(&code);
+        program::bytecode(&code.encode());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::harness::Bench;
 use longwire_program::{
-    Budget, BudgetItem, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program, ProgramState,
-    Resource, VerifiedProgram, admit, assemble, verify,
+    Budget, BudgetItem, Code, Counts, Demand, Fault, Item, MapKind, MapSpec, Maps, Prices, Program,
+    ProgramState, Resource, VerifiedProgram, admit, assemble, verify,
 };
 
 fn verified(text: &str) -> VerifiedProgram {
@@ -97,6 +97,26 @@ fn helpers_are_counted_by_kind_and_bytes() {
     }
 }
 
+/// With a new key, the other workers' values are cleared, 24 bytes each.
+#[test]
+fn an_update_of_a_map_with_values_for_each_worker_writes_them_all() {
+    let most = |kind, key_size, workers| {
+        let maps = [MapSpec::new("m", kind, key_size, 20, 4)];
+        let text = "*(u64 *)(r10 - 24) = 0\n *(u64 *)(r10 - 16) = 0\n *(u64 *)(r10 - 8) = 0\n r2 = r10\n \
+            r2 += -24\n r3 = r2\n r4 = 0\n r1 = map[0] ll\n call map_update_elem\n r0 = 0\n exit";
+        let program = Program::new("test", assemble(text).unwrap(), maps).for_workers(workers);
+        let most = *verify(program).unwrap_or_else(|rejected| panic!("{rejected}")).most();
+        [most[Item::CopiedByte], most[Item::MapLine]]
+    };
+    assert_eq!(most(MapKind::PerCpuHash, 12, 8), [20 + 7 * 24, 3 + 1]);
+    assert_eq!(most(MapKind::LruPerCpuHash, 12, 8), [20 + 7 * 24, 3 + 1]);
+    for (kind, key_size, workers) in
+        [(MapKind::PerCpuHash, 12, 1), (MapKind::Hash, 12, 8), (MapKind::PerCpuArray, 4, 8)]
+    {
+        assert_eq!(most(kind, key_size, workers), [20, 1 + 1], "{} {workers}", kind.name());
+    }
+}
+
 /// A short path with a hash, and a long one without; one is impossible.
 const TWO_WAYS: &str = "call get_prandom_u32
     r6 = r0
@@ -170,6 +190,11 @@ fn functions_cost_as_much_as_they_do_each_time() {
     assert_eq!(verified.frames(), 3);
 }
 
+/// The instruction that begins at a slot.
+pub fn at_slot(code: &Code, slot: usize) -> Option<usize> {
+    (0..code.len()).find(|&index| code.slot(index) == slot)
+}
+
 /// The instructions of a run: it is stopped a little later every time.
 fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
@@ -177,7 +202,7 @@ fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
         let mut bench = Bench::new(packet, Maps::new(&verified.program().maps, 1, 0).unwrap());
         (bench.state, bench.budget) = (ProgramState::new(verified.state_size()), budget);
         match bench.run(code) {
-            Err(stopped) if stopped.fault == Fault::Budget => code.at_slot(stopped.slot),
+            Err(stopped) if stopped.fault == Fault::Budget => at_slot(code, stopped.slot),
             Err(stopped) => panic!("{stopped}"),
             Ok(_) => None,
         }

@@ -24,7 +24,6 @@ const RESERVED: u64 = 0x0180_c200_0000;
 pub struct Bridge {
     ports: Box<[u16]>,
     stations: Stations,
-    not_learnt: u64,
     cable: bool,
     learns: bool,
 }
@@ -36,7 +35,7 @@ impl Bridge {
         ports.sort_unstable();
         ports.dedup();
         let stations = Stations::new(table, ageing);
-        Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
+        Self { ports: ports.into(), stations, cable: false, learns: true }
     }
 
     /// Makes it a cable between two ports, which also forwards frames reserved for bridges. If it learns
@@ -63,8 +62,8 @@ impl Bridge {
     pub fn expect(&mut self, mac: [u8; 6], port: u16) {
         let [a, b, c, d, e, f] = mac;
         let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        if address != 0 && address & GROUP == 0 && !self.stations.learn(address, port, Nanos::NEVER) {
-            self.not_learnt += 1;
+        if address != 0 && address & GROUP == 0 {
+            self.stations.learn(address, port, Nanos::NEVER);
         }
     }
 
@@ -75,14 +74,8 @@ impl Bridge {
         std::mem::swap(&mut self.cable, &mut other.cable);
     }
 
-    /// Frames whose source could not be learned because the table was full. Frames to such a station are
-    /// flooded.
-    pub fn not_learnt(&self) -> u64 {
-        self.not_learnt
-    }
-
-    /// Decides about a frame received at `now` on `in_port`, and learns its source. A frame with an
-    /// incomplete header is invalid.
+    /// Decides about a frame received at `now` on `in_port`, and learns its source if the table has room:
+    /// frames to others are flooded. A frame with an incomplete header is invalid.
     #[inline]
     fn decide(
         &mut self,
@@ -91,9 +84,7 @@ impl Bridge {
         now: Nanos,
     ) -> Result<u16, DropReason> {
         let (destination, source) = valid(header)?;
-        if !self.stations.learn(source, in_port, now) {
-            self.not_learnt += 1;
-        }
+        self.stations.learn(source, in_port, now);
         if destination & GROUP != 0 {
             return if self.keeps_out(destination) { Err(DropReason::Reserved) } else { Ok(FLOOD) };
         }
@@ -249,7 +240,6 @@ mod tests {
             let result = pass(&mut bridge, &mut pool, at, in_port, &frame(destination, source));
             assert_eq!(result, expected, "at {at}");
         }
-        assert_eq!(bridge.not_learnt(), 0);
     }
 
     #[test]
@@ -271,19 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_floods_and_counts() {
+    fn a_full_table_floods() {
         let (mut bridge, mut pool) = bridge(Nanos(100), 2);
         let mut send = |at, in_port, destination, source| {
-            let result = pass(&mut bridge, &mut pool, at, in_port, &frame(destination, source));
-            (result, bridge.not_learnt())
+            pass(&mut bridge, &mut pool, at, in_port, &frame(destination, source))
         };
-        assert_eq!(send(0, 10, ALL, A), (Ok(FLOOD), 0));
-        assert_eq!(send(1, 20, A, B), (Ok(10), 0));
-        assert_eq!(send(2, 30, A, C), (Ok(10), 1));
-        assert_eq!(send(3, 10, C, A), (Ok(FLOOD), 1));
+        assert_eq!(send(0, 10, ALL, A), Ok(FLOOD));
+        assert_eq!(send(1, 20, A, B), Ok(10));
+        assert_eq!(send(2, 30, A, C), Ok(10));
+        assert_eq!(send(3, 10, C, A), Ok(FLOOD));
         // B is old at 101 and makes room.
-        assert_eq!(send(101, 30, A, C), (Ok(10), 1));
-        assert_eq!(send(102, 10, C, A), (Ok(30), 1));
+        assert_eq!(send(101, 30, A, C), Ok(10));
+        assert_eq!(send(102, 10, C, A), Ok(30));
     }
 
     /// Frames in sequence, and each as the first that its relay sees: a relay's decision depends on no other

@@ -190,7 +190,8 @@ impl Core {
                 return self.refuse_option_v6(pool, handle, bad, out);
             }
         }
-        let mtu = self.ports.at(place).map_or(0, |port| port.mtu);
+        let Some(port) = self.ports.at(place) else { return Fate::Dropped(DropReason::PortDown) };
+        let mtu = port.mtu;
         if longest_packet(pool.meta(handle), pool.data(handle), Hops::V6) > mtu {
             self.error_v6(pool, handle, (icmpv6_kind::TOO_BIG, 0, mtu), out);
             return Fate::Dropped(DropReason::Mtu);

@@ -160,9 +160,6 @@ impl Shares {
     }
 }
 
-/// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-pub(crate) const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
-
 /// Hash of a packet's flow: addresses, protocol and ports. Ports of fragments are ignored, so that all of a
 /// packet take one path. IPv6 flow labels replace protocol and ports, if set (RFC 6438). The seed differs
 /// between routers, so that one does not divide flows the way another has.
@@ -174,11 +171,17 @@ pub(crate) fn flow_hash(frame: &[u8], seed: u64) -> u32 {
         ethertype::IPV6 => words_v6(packet),
         _ => None,
     };
-    let mixed = words.unwrap_or_default().iter().fold(seed, |hash, word| {
+    let mixed = mixed(&words.unwrap_or_default(), seed).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 32) as u32
+}
+
+/// The words of a flow, multiplied into one; without the last step of a hash, in which high bits matter.
+#[inline]
+pub(crate) fn mixed(words: &[u64; 5], seed: u64) -> u64 {
+    words.iter().fold(seed, |hash, word| {
         let next = (hash ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         next ^ next >> 29
-    });
-    (mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as u32
+    })
 }
 
 fn words_v4(packet: &[u8]) -> Option<[u64; 5]> {
@@ -205,7 +208,8 @@ fn words_v6(packet: &[u8]) -> Option<[u64; 5]> {
 }
 
 fn ports(number: u8, transport: Option<&[u8]>) -> u64 {
-    let first = transport.and_then(|bytes| bytes.first_chunk()).filter(|_| WITH_PORTS.contains(&number));
+    let first =
+        transport.and_then(|bytes| bytes.first_chunk()).filter(|_| protocol::WITH_PORTS.contains(&number));
     first.map_or(0, |ports| u32::from_be_bytes(*ports).into())
 }
 

@@ -71,6 +71,16 @@ pub(crate) enum Resolution {
     Unknown,
 }
 
+impl Resolution {
+    /// The MAC address, if there is one.
+    pub const fn mac(self) -> Option<[u8; 6]> {
+        match self {
+            Self::Known(mac) | Self::Doubtful(mac) => Some(mac),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Kind of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnswerFlags {

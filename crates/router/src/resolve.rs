@@ -29,6 +29,10 @@ impl Core {
         (place, neighbour, is_gateway): (u16, u128, bool),
         out: &mut Outbox,
     ) -> Fate {
+        // Nobody can be asked there, and errors about neighbours would be wrong.
+        if self.ports.at(place).is_none() {
+            return Fate::Dropped(DropReason::PortDown);
+        }
         let now = out.time();
         match self.neighbours.find(place, neighbour, now) {
             Resolution::Known(mac) => self.transmit(pool, handle, (place, mac), out),
@@ -210,7 +214,9 @@ impl Core {
         if !plausible {
             return Some(Fate::Dropped(DropReason::Martian));
         }
-        if let Some(mac) = message.link_address.filter(|_| address != 0) {
+        // A solicited answer without a link address confirms the known one (RFC 4861, 7.2.5).
+        let known = self.neighbours.find(place, address, out.time()).mac().filter(|_| solicited);
+        if let Some(mac) = message.link_address.or(known).filter(|_| address != 0) {
             let creates = message.is_solicitation && own && near;
             let flags =
                 AnswerFlags { solicited, overrides: message.is_solicitation || message.overrides, creates };

@@ -28,6 +28,9 @@ pub mod protocol {
     pub const DESTINATION: u8 = 60;
     /// IPv6 mobility header.
     pub const MOBILITY: u8 = 135;
+
+    /// Those whose headers begin with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    pub const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 }
 
 /// Bits of [`Tcp::flags`].
@@ -42,10 +45,6 @@ pub mod tcp_flags {
     pub const PSH: u8 = 0x08;
     /// The acknowledgement number counts.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
-    pub const URG: u8 = 0x20;
-    /// Congestion was signalled.
-    pub const ECE: u8 = 0x40;
     /// Congestion window reduced.
     pub const CWR: u8 = 0x80;
 }
@@ -103,11 +102,6 @@ impl<'a> Tcp<'a> {
     /// The sequence number.
     pub fn sequence(&self) -> u32 {
         be32::<4, _>(self.header)
-    }
-
-    /// The acknowledgement number.
-    pub fn acknowledgement(&self) -> u32 {
-        be32::<8, _>(self.header)
     }
 
     /// The flags, as in [`tcp_flags`].
@@ -245,10 +239,7 @@ mod tests {
         bytes.extend(b"hi");
         let tcp = Tcp::check(&bytes).unwrap();
         assert_eq!((tcp.source(), tcp.destination(), tcp.window(), tcp.checksum()), (80, 443, 9, 0xabcd));
-        assert_eq!(
-            (tcp.sequence(), tcp.acknowledgement(), tcp.flags()),
-            (5, 6, tcp_flags::ACK | tcp_flags::PSH)
-        );
+        assert_eq!((tcp.sequence(), tcp.flags()), (5, tcp_flags::ACK | tcp_flags::PSH));
         assert_eq!((tcp.header_len(), tcp.options(), tcp.payload()), (24, &[1, 1, 1, 0][..], &b"hi"[..]));
         assert!(Tcp::check(&bytes[..23]).unwrap_err().to_string().contains("needs 24 bytes"));
         bytes[12] = 0x40;

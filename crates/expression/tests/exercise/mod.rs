@@ -1,4 +1,3 @@
-//! Invariants for arbitrary text and frames; shared by the property tests, the replay of the corpus and the
-//! fuzz target.
+//! Invariants for arbitrary text and frames, shared by the property tests and the fuzz target.
 
 pub mod expression;

@@ -33,14 +33,10 @@ impl Register {
     pub const R4: Self = Self(4);
     /// The fifth argument.
     pub const R5: Self = Self(5);
-    /// The first callee-saved register.
+    /// The first of four callee-saved registers.
     pub const R6: Self = Self(6);
-    /// Callee-saved.
+    /// The second of them.
     pub const R7: Self = Self(7);
-    /// Callee-saved.
-    pub const R8: Self = Self(8);
-    /// The last callee-saved register.
-    pub const R9: Self = Self(9);
     /// The end of the stack frame; nothing may write it.
     pub const FRAME: Self = Self(10);
 

@@ -30,18 +30,8 @@ impl Map {
         false
     }
 
-    /// Clears all values of an entry.
-    pub(super) fn clear(&self, entry: u32) {
-        let base = self.place(entry, 0);
-        match self.spec.lock {
-            None => self.values.clear(base, self.stride * self.copies as usize),
-            // There is one value. A lock holder that does not know yet that the value now belongs to another
-            // key is waited for.
-            Some(_) => (0..self.stride).step_by(8).for_each(|at| self.write_beside_lock(base, at, &[0; 8])),
-        }
-    }
-
-    /// Writes bytes of a value from `at` on, except its lock.
+    /// Writes bytes of a value from `at` on, except its lock: one who does not know yet that the value now
+    /// belongs to another key may hold it.
     pub(super) fn write_beside_lock(&self, base: usize, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
         let (first, last) = self.spec.lock.map_or((end, end), |lock| (lock as usize, lock as usize + 4));

@@ -402,7 +402,7 @@ impl Map {
             (None, Some(_)) if self.is_beyond(key) => Err(Refusal::TooBig),
             (None, Some(table)) => {
                 let fill = |entry| {
-                    self.clear(entry);
+                    self.clear_others(entry, worker);
                     self.fill(entry, worker, &mut read);
                 };
                 let full = if prefix.is_some() { Refusal::NoSpace } else { Refusal::TooBig };
@@ -419,6 +419,12 @@ impl Map {
     fn is_beyond(&self, key: &[u8]) -> bool {
         let number = key.try_into().map(u32::from_le_bytes);
         self.spec.kind.is_numbered_targets() && number.is_ok_and(|n| n >= self.spec.max_entries)
+    }
+
+    /// Clears an entry's values of all workers but this one.
+    fn clear_others(&self, entry: u32, worker: u32) {
+        let (own, all) = (self.place(entry, worker), (0..self.copies).map(|other| self.place(entry, other)));
+        all.filter(|&place| place != own).for_each(|place| self.values.clear(place, self.stride));
     }
 
     fn fill(&self, entry: u32, worker: u32, read: &mut impl FnMut(usize, &mut [u8])) {

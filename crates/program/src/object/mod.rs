@@ -19,7 +19,6 @@ mod values;
 pub use error::{LinkFault, ObjectError};
 
 use crate::btf::{Btf, Ext, External};
-use crate::map::MapError;
 use crate::{Exit, ExitKind, Function, Line, MapSpec, Program, Types};
 use constants::Constant;
 use file::{File, SymbolKind};
@@ -166,15 +165,6 @@ impl<'d> Object<'d> {
         spec.check().map_err(ObjectError::Entries)
     }
 
-    /// The invalid maps and their errors, which do not affect programs that don't use them.
-    pub fn refused_maps(&self) -> impl Iterator<Item = &MapError> {
-        self.declared
-            .by_offset
-            .values()
-            .chain(self.declared.by_section.values())
-            .filter_map(|map| map.as_ref().err())
-    }
-
     /// Links the program of this name, with those that entries of its maps may name ([`Object::set_exits`]).
     ///
     /// # Errors
@@ -217,6 +207,7 @@ impl<'d> Object<'d> {
             constants: self.constant_values(),
             exits: Box::default(),
             lines: self.lines(&linked),
+            workers: 1,
             code,
         })
     }

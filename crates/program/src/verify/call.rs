@@ -56,7 +56,7 @@ impl<'p> Explorer<'p> {
             MapOrigin::Inner(_) => None,
         });
         self.note_call(index, helper, known, worked_on);
-        let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on);
+        let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on, self.workers());
         self.add_cost(&cost);
         if helper == Helper::Loop {
             return self.begin_loop(index, state);

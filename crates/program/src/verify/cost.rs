@@ -235,8 +235,8 @@ impl Touch {
 }
 
 /// Cost of a helper call in addition to its instruction and the bytes of state and maps among its arguments.
-/// `bytes` is the maximum that it processes.
-pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> Counts {
+/// `bytes` is the maximum that it processes, and `workers` is the number of workers that run the program.
+pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32, workers: u32) -> Counts {
     let mut counts = Counts::NONE;
     let key = map.filter(|map| !map.kind.is_array() && !map.kind.is_ring()).map(|map| map.key_size);
     let value = map.map_or(0, |map| map.value_size);
@@ -277,9 +277,13 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
         counts[Item::MapLine] += bytes.div_ceil(64) + 3;
     }
     if helper == Helper::MapUpdate {
-        counts[Item::CopiedByte] += value;
-        counts[Item::MapTransfer] += value.div_ceil(4);
-        counts[Item::MapLine] += value.div_ceil(64) + 1;
+        // With a new key, the values of all other workers, which are beside it, are cleared.
+        let has_others = key.is_some() && map.is_some_and(|map| map.kind.is_per_worker());
+        let others = if has_others { workers.saturating_sub(1) } else { 0 };
+        let written = others.saturating_mul(value.div_ceil(8).saturating_mul(8)).saturating_add(value);
+        counts[Item::CopiedByte] += written;
+        counts[Item::MapTransfer] += written.div_ceil(4);
+        counts[Item::MapLine] += written.div_ceil(64) + 1;
     }
     counts
 }

@@ -1,5 +1,6 @@
 //! Reasons for refusing a program.
 
+use super::cost::Item;
 use super::value::Value;
 use crate::call::instead;
 use crate::{Argument, Helper, Instruction, MapKind, Program, Register};
@@ -98,6 +99,16 @@ pub enum Rejection {
          less often"
     )]
     TooComplex,
+    /// Its worst case is beyond what is counted.
+    #[error(
+        "the program may take more than {limit} times the operation \"{name}\" a packet; lower the number of \
+         rounds",
+        limit = u32::MAX - 1, name = .item.name()
+    )]
+    TooLong {
+        /// The operation.
+        item: Item,
+    },
     /// An unknown helper.
     #[error("there is no helper {number} ({name}) here; {fix}", fix = instead(*.number))]
     UnknownHelper {

@@ -30,8 +30,12 @@ const MAX_STATES: usize = 64;
 /// correspond to offsets in the packet.
 const MAX_EXITS: usize = 2048;
 
-/// Most waiting states, so that a hostile program takes at most a hundred megabytes.
-const MAX_WAITING: usize = 16_384;
+/// Most values in waiting states ([`Knowledge::size`]), so that those of a hostile program take at most about
+/// a hundred megabytes.
+const MAX_WAITING: usize = 1 << 20;
+
+/// Number of values that are copied in the time of a visit. States of ordinary programs have fewer.
+const COPIED: usize = 256;
 
 /// Number of skipped instructions that cost as much as a visit.
 const PASSED: usize = 16;
@@ -51,7 +55,8 @@ pub struct Explorer<'p> {
     links: u32,
     last: Id,
     steps: usize,
-    waiting: usize,
+    /// Size of the states that wait, or that later ones are compared with.
+    pub(super) waiting: usize,
     names: Names,
     /// For each loop, the most visits of its head per entry.
     rounds: Vec<u32>,
@@ -143,7 +148,7 @@ impl<'p> Explorer<'p> {
             pending: vec![Vec::new(); body.range.len()],
             exits: Vec::new(),
         };
-        self.waiting += states.len();
+        self.waiting += Knowledge::total_size(&states);
         walk.pending[0] = states;
         self.follow(&mut walk, &body.order, None)?;
         Ok(walk.exits)
@@ -171,14 +176,16 @@ impl<'p> Explorer<'p> {
         let Loop { head, back, members, .. } = &self.structure.loops().all()[number];
         let place = head - walk.start;
         self.following.push((number, 0));
-        let (mut rounds, mut before) = (0u32, Vec::new());
+        let (mut rounds, mut before) = (0u32, Vec::<Knowledge>::new());
         while !walk.pending[place].is_empty() {
             rounds += 1;
             if let Some(last) = self.following.last_mut() {
                 last.1 = rounds;
             }
             if rounds.is_power_of_two() {
+                self.waiting -= Knowledge::total_size(&before);
                 before.clone_from(&walk.pending[place]);
+                self.waiting += Knowledge::total_size(&before);
             }
             self.follow(walk, members, Some(number))?;
             // A repeated state can repeat forever.
@@ -188,6 +195,7 @@ impl<'p> Explorer<'p> {
                 return Err((*back, Rejection::Endless { to: self.program.code.slot(*head) }));
             }
         }
+        self.waiting -= Knowledge::total_size(&before);
         self.following.pop();
         self.rounds[number] = self.rounds[number].max(rounds);
         Ok(())
@@ -209,7 +217,7 @@ impl<'p> Explorer<'p> {
     /// Visits an instruction with all its waiting states.
     fn pass(&mut self, walk: &mut FunctionWalk, index: usize) -> Result<(), At> {
         let states = std::mem::take(&mut walk.pending[index - walk.start]);
-        self.waiting -= states.len();
+        self.waiting -= Knowledge::total_size(&states);
         let target = self.target(index);
         let (mut entering, mut repeated) = (Vec::new(), CallbackStates::default());
         for mut state in states {
@@ -263,7 +271,7 @@ impl<'p> Explorer<'p> {
     }
 
     fn look(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow, Rejection> {
-        self.steps += 1;
+        self.steps += 1 + state.size() / COPIED + self.names.visits();
         if self.steps > MAX_STEPS || self.waiting > MAX_WAITING {
             return Err(Rejection::TooComplex);
         }
@@ -281,18 +289,19 @@ impl<'p> Explorer<'p> {
     /// A state reaches an instruction.
     fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: Knowledge) {
         let states = &mut walk.pending[index - walk.start];
-        self.waiting -= states.len();
         if self.structure.is_merge(index) {
             state.keep(self.structure.live(index));
             if self.structure.loops().headed(index).is_some() {
                 state.forget_unnamed();
             }
             let room = if self.structure.is_exit(index) { MAX_EXITS } else { 0 };
+            self.waiting -= Knowledge::total_size(states);
             self.add_within(room, states, state);
+            self.waiting += Knowledge::total_size(states);
         } else {
+            self.waiting += state.size();
             states.push(state);
         }
-        self.waiting += states.len();
     }
 
     /// Adds a state to others of the same instruction, removing redundant ones.
@@ -318,19 +327,25 @@ impl<'p> Explorer<'p> {
             !included
         });
         let most = (MAX_STEPS / 4 / self.program.code.len()).clamp(2, MAX_STATES);
-        if states.len() >= most.max(room)
-            && let Some(nearest) = nearest(states, &state)
-        {
-            state = states.remove(nearest).join(&state, || {
-                self.last += 1;
-                self.last
-            });
+        if states.len() >= most.max(room) {
+            // All are compared once more.
+            self.steps += states.len() * (state.size() / COPIED) / 2;
+            if let Some(nearest) = nearest(states, &state) {
+                state = states.remove(nearest).join(&state, || {
+                    self.last += 1;
+                    self.last
+                });
+            }
         }
         states.push(state);
     }
 
     pub fn instruction(&self, index: usize) -> Instruction {
         self.program.code.instructions()[index]
+    }
+
+    pub fn workers(&self) -> u32 {
+        self.program.workers
     }
 
     /// Target of an instruction.

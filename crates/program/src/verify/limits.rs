@@ -1,7 +1,7 @@
 //! Limits of verification.
 
-/// Most states of all instructions together, counting each round of a loop: a hostile program is refused in
-/// about a second.
+/// Most visits of instructions with a state, counting each round of a loop, and what takes as long as visits:
+/// a hostile program is refused within seconds.
 pub const MAX_STEPS: usize = 400_000;
 
 /// Most nested loops in a function.

@@ -150,7 +150,14 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Box<Rejected>> {
     let mut verified =
         VerifiedProgram { structure, facts, costs, most, rounds, tail_calls, state_size, links, program };
     verified.most = verified.graph().most();
-    Ok(verified)
+    // Counts end there: it may be more.
+    let beyond = verified.most.iter().find(|&(_, count)| count == u32::MAX);
+    match beyond {
+        Some((item, _)) => {
+            Err(Rejected::new(&verified.program, verified.most_rounds(), Rejection::TooLong { item }))
+        }
+        None => Ok(verified),
+    }
 }
 
 impl VerifiedProgram {
@@ -193,6 +200,13 @@ impl VerifiedProgram {
     /// The maximum price per packet, and its path.
     pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         self.graph().worst_path(prices)
+    }
+
+    /// The first of the calls with the most rounds of a callback; without one, the first instruction.
+    fn most_rounds(&self) -> usize {
+        let callback = |fact: &Fact| fact.call.and_then(|call| call.callback);
+        let rounds = |&at: &usize| callback(&self.facts[at]).map_or(0, |callback| callback.rounds);
+        (0..self.facts.len()).rev().max_by_key(rounds).unwrap_or(0)
     }
 
     fn graph(&self) -> Graph<'_> {

@@ -74,6 +74,7 @@ impl Explorer<'_> {
             let mut entering = Vec::new();
             for state in fresh {
                 let mut entered = state.clone();
+                self.waiting += state.size();
                 seen.push(state);
                 entered.enter_round(data, most);
                 self.add(&mut entering, entered);
@@ -94,6 +95,7 @@ impl Explorer<'_> {
                 }
             }
         }
+        self.waiting -= Knowledge::total_size(&seen);
         if stands_for_later {
             held.into_iter().for_each(|state| self.add_ended(&mut after, state, most));
         }

@@ -10,7 +10,7 @@ pub struct Frame {
     pub saved: [Value; 4],
     /// A bit for each byte initialized on all paths.
     written: [u64; FRAME_SIZE / 64],
-    /// Values that can be loaded as they were stored, by offset.
+    /// Values that can be loaded as they were stored, by offset; they do not overlap.
     stored: Vec<StackValue>,
 }
 
@@ -35,9 +35,15 @@ impl Frame {
 
     /// The value stored in exactly these bytes.
     pub fn load(&self, place: usize, size: usize) -> Option<Value> {
-        let same =
-            |stored: &&StackValue| usize::from(stored.place) == place && usize::from(stored.size) == size;
-        self.stored.iter().find(same).map(|stored| stored.value)
+        let at = self.stored.partition_point(|stored| usize::from(stored.place) < place);
+        let stored = self.stored.get(at)?;
+        let same = usize::from(stored.place) == place && usize::from(stored.size) == size;
+        same.then_some(stored.value)
+    }
+
+    /// Number of its values.
+    pub fn size(&self) -> usize {
+        self.saved.len() + self.stored.len()
     }
 
     /// Marks bytes as written.
@@ -71,19 +77,28 @@ impl Frame {
         let written = self.written.iter().zip(&other.written).all(|(mine, theirs)| mine & !theirs == 0);
         written
             && self.saved.iter().zip(&other.saved).all(|(mine, theirs)| mine.contains(theirs, names))
-            && self.stored.iter().all(|mine| {
-                let theirs = other.load(usize::from(mine.place), usize::from(mine.size));
-                theirs.is_some_and(|theirs| mine.value.contains(&theirs, names))
+            && self.beside(other).all(|(mine, theirs)| {
+                names.note(1);
+                theirs.is_some_and(|theirs| mine.value.contains(theirs, names))
             })
+    }
+
+    /// The stored values, each with the one that `other` has in exactly the same bytes.
+    fn beside<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a StackValue, Option<&'a Value>)> + 'a {
+        let mut theirs = other.stored.iter().peekable();
+        self.stored.iter().map(move |mine| {
+            while theirs.next_if(|next| next.place < mine.place).is_some() {}
+            let same = theirs.next_if(|next| (next.place, next.size) == (mine.place, mine.size));
+            (mine, same.map(|theirs| &theirs.value))
+        })
     }
 
     /// Values that both frames have at the same offset.
     pub fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Value, &'a Value)> {
-        let stored = self.stored.iter().filter_map(|mine| {
-            let theirs =
-                other.stored.iter().find(|theirs| (theirs.place, theirs.size) == (mine.place, mine.size));
-            theirs.map(|theirs| (&mine.value, &theirs.value))
-        });
+        let stored = self.beside(other).filter_map(|(mine, theirs)| Some((&mine.value, theirs?)));
         self.saved.iter().zip(&other.saved).chain(stored)
     }
 
@@ -97,9 +112,9 @@ impl Frame {
         {
             *written = mine & theirs;
         }
-        for mine in &self.stored {
-            if let Some(theirs) = other.load(usize::from(mine.place), usize::from(mine.size)) {
-                both.stored.push(StackValue { value: join(&mine.value, &theirs), ..*mine });
+        for (mine, theirs) in self.beside(other) {
+            if let Some(theirs) = theirs {
+                both.stored.push(StackValue { value: join(&mine.value, theirs), ..*mine });
             }
         }
         both

@@ -4,7 +4,7 @@ use super::limits::FURTHEST;
 use super::open::{Pair, PendingRecord};
 use super::scalar::Scalar;
 use super::stack::Frame;
-use super::value::{Id, Kind, MapOrigin, Names, Value};
+use super::value::{Id, Kind, MapOrigin, Names, SEARCHED, Value};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
@@ -205,11 +205,13 @@ impl Knowledge {
                 _ => {}
             }
         }
-        self.origins.retain(|origin| origin.id == 0 || origins.contains(&origin.id));
+        origins.sort_unstable();
+        objects.sort_unstable();
+        self.origins.retain(|origin| origin.id == 0 || origins.binary_search(&origin.id).is_ok());
         // Those of a map's only value keep their name.
         let lasts = |object: &Object| match object {
             Object::State => true,
-            Object::Value(id) => *id > Id::MAX - MAX_MAPS as Id || objects.contains(id),
+            Object::Value(id) => *id > Id::MAX - MAX_MAPS as Id || objects.binary_search(id).is_ok(),
         };
         self.touched.retain(|(object, _)| lasts(object));
     }
@@ -306,11 +308,30 @@ impl Knowledge {
             }
             && self.frames.len() == other.frames.len()
             && self.frames.iter().zip(&other.frames).all(|(mine, theirs)| mine.contains(theirs, names))
-            && names.of(Kind::Origin).chain([(0, 0)]).all(|(mine, theirs)| {
-                let (mine, theirs) = (self.origin(mine), other.origin(theirs));
-                mine.offset.contains(&theirs.offset) && mine.proven <= theirs.proven
-            })
+            && self.includes_origins(other, names)
             && self.allows_records(other, names)
+    }
+
+    /// Whether each named origin includes the other's of the corresponding name.
+    fn includes_origins(&self, other: &Self, names: &mut Names) -> bool {
+        let origins = names.of(Kind::Origin).count() * (self.origins.len() + other.origins.len());
+        // A state that is included is absorbed, object by object.
+        names.note((origins + self.touched.len() * other.touched.len()) / SEARCHED);
+        names.of(Kind::Origin).chain([(0, 0)]).all(|(mine, theirs)| {
+            let (mine, theirs) = (self.origin(mine), other.origin(theirs));
+            mine.offset.contains(&theirs.offset) && mine.proven <= theirs.proven
+        })
+    }
+
+    /// Number of its values, and of what they name: its memory, and the time to copy it.
+    pub fn size(&self) -> usize {
+        let frames: usize = self.frames.iter().map(Frame::size).sum();
+        self.registers.len() + frames + self.origins.len() + self.touched.len()
+    }
+
+    /// The size of all these states.
+    pub fn total_size(states: &[Self]) -> usize {
+        states.iter().map(Self::size).sum()
     }
 
     /// Number of values of different kinds in both, which would be lost in a joined state; counted up to

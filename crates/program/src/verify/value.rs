@@ -118,11 +118,24 @@ impl Value {
     }
 }
 
+/// Values on the stack that a comparison of two states compares for free, as those in registers.
+const FREE: usize = 32;
+
+/// Number of further ones whose comparison takes as long as a visit of an instruction.
+const COMPARED: usize = 256;
+
+/// Number of names that are searched in the time of comparing a value.
+pub const SEARCHED: usize = 8;
+
 /// Correspondence of names between two states. A name corresponds to one only, though several may correspond
-/// to the same.
+/// to the same. It also counts what comparisons take, because states may have thousands of values.
 #[derive(Debug, Default)]
 pub struct Names {
     pairs: Vec<(Kind, Id, Id)>,
+    /// Values compared by this comparison.
+    compared: usize,
+    /// Those of earlier ones that were not free, and are not charged yet.
+    owed: usize,
 }
 
 /// The kind of a name.
@@ -134,8 +147,22 @@ pub enum Kind {
 }
 
 impl Names {
+    /// Begins a comparison.
     pub fn clear(&mut self) {
         self.pairs.clear();
+        self.owed += std::mem::take(&mut self.compared).saturating_sub(FREE);
+    }
+
+    /// Counts compared values.
+    pub fn note(&mut self, values: usize) {
+        self.compared += values;
+    }
+
+    /// Number of visits that take as long as the comparisons since the last call.
+    pub fn visits(&mut self) -> usize {
+        let visits = self.owed / COMPARED;
+        self.owed %= COMPARED;
+        visits
     }
 
     /// Whether `name` can correspond to `other`. A second occurrence of a name must correspond to the same
@@ -144,6 +171,7 @@ impl Names {
         if name == 0 {
             return true;
         }
+        self.note(self.pairs.len() / SEARCHED);
         match self.pairs.iter().find(|&&(k, n, _)| k == kind && n == name) {
             Some(&(_, _, before)) => before == other && other != 0,
             None => {

@@ -192,6 +192,23 @@ fn loops_that_are_too_long_are_refused() {
     }
 }
 
+/// States that differ in the last byte of a full stack are compared down to it, which takes steps.
+#[test]
+fn full_stacks_do_not_make_it_slow() {
+    let stores: String = (1..=512).map(|at| format!("*(u8 *)(r10 - {at}) = 1\n")).collect();
+    let bits: String = (0..6)
+        .map(|bit| format!("call get_prandom_u32\n if r0 & 1 goto +1\n r6 += {}\n", 1 << bit))
+        .collect();
+    let text = format!(
+        "{stores} r6 = 0\n r7 = 0\n {bits} *(u8 *)(r10 - 1) = r6\n r6 = 0\n again: call get_prandom_u32
+         if r0 == 0 goto m\n r8 = 1\n m: r7 += 1\n if r7 < 60000 goto again\n r0 = 0\n exit"
+    );
+    let rejected = check(&text).unwrap_err();
+    let Rejection::Unbounded { rounds, .. } = rejected.fault else { panic!("{rejected}") };
+    // By its visits alone, it would be more than a thousand.
+    assert!((1..100).contains(&rounds), "{rounds} rounds with 64 states of 512 values");
+}
+
 /// Rounds of a long loop take time even if hardly anything is visited: skipped instructions count, too.
 #[test]
 fn a_long_loop_has_fewer_rounds() {

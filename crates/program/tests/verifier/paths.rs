@@ -145,16 +145,19 @@ fn large_programs_are_followed_to_an_end_or_refused() {
     }
     text += "r0 = 0\n exit";
     assert_eq!(check(&text).unwrap().facts().len(), 65_535);
-    // Three branches to each of many instructions, where states wait for the last of them.
-    let waiting = |count: u32| {
+    // Three branches to each of many instructions, where states wait for the last of them: two of each, with
+    // so many bytes on the stack. States take more memory the more values they have.
+    let waiting = |count: u32, stored: u32| {
+        let stores: String = (1..=stored).map(|at| format!("*(u8 *)(r10 - {at}) = 0\n")).collect();
         let branch = |n: u32| format!("if r0 == {n} goto t{}\n", n % count);
         let branches: String = (0..3 * count).map(branch).collect();
         let targets: String = (0..count).map(|n| format!("t{n}: exit\n")).collect();
-        check(&format!("call get_prandom_u32\n {branches} exit\n {targets}"))
+        check(&format!("{stores} call get_prandom_u32\n {branches} exit\n {targets}"))
             .map(|verified| verified.facts().len())
     };
-    assert_eq!(waiting(7000), Ok(28_002));
-    assert_eq!(waiting(9000).unwrap_err().fault, Rejection::TooComplex);
+    assert_eq!(waiting(9000, 0), Ok(36_002));
+    assert_eq!(waiting(500, 512), Ok(2514));
+    assert_eq!(waiting(2000, 512).unwrap_err().fault, Rejection::TooComplex);
     // Eight functions, each of which calls the next eight times: 8⁷ calls.
     let mut text = String::new();
     for depth in 0..7 {

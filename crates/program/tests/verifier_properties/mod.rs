@@ -5,6 +5,7 @@ mod places;
 mod pool;
 
 use crate::harness::{Bench, ROOM};
+use crate::verifier_cost::at_slot;
 use longwire_program::{
     Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Narrow,
     Object, Operand, Prices, Program, ProgramState, Register, Size, SwapWidth, VerifiedProgram, Width,
@@ -63,7 +64,7 @@ fn path(verified: &VerifiedProgram, packet: &[u8]) -> Vec<usize> {
         let mut bench = bench(verified, packet);
         bench.budget = budget;
         match bench.run(code) {
-            Err(stopped) if stopped.fault == Fault::Budget => code.at_slot(stopped.slot),
+            Err(stopped) if stopped.fault == Fault::Budget => at_slot(code, stopped.slot),
             _ => None,
         }
     };

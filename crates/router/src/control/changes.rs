@@ -8,11 +8,6 @@ use longwire_units::Nanos;
 use std::net::IpAddr;
 
 impl<C> Router<C> {
-    /// Whether there is a control plane.
-    pub fn has_control(&self) -> bool {
-        self.core().control.is_some()
-    }
-
     /// Replaces a port's addresses; routes to them and their networks are changed separately. Returns the
     /// previous ones, to be freed off the packet path; the link-local address is kept.
     ///

@@ -1,6 +1,6 @@
 //! Keys: the packets that a forwarder handles.
 
-use crate::group::WITH_PORTS;
+use crate::group::mixed;
 use crate::next_hop::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Ipv6Payload, ethertype, protocol};
 use std::fmt;
@@ -145,7 +145,7 @@ impl FlowKey {
         }
         match self.protocol {
             Some(protocol)
-                if !WITH_PORTS.contains(&protocol)
+                if !protocol::WITH_PORTS.contains(&protocol)
                     && (self.source_port.is_some() || self.destination_port.is_some()) =>
             {
                 Err(KeyError::Ports { protocol })
@@ -221,7 +221,7 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
         }
         _ => return None,
     };
-    let has_ports = WITH_PORTS.contains(&(protocol as u8));
+    let has_ports = protocol::WITH_PORTS.contains(&(protocol as u8));
     let ports = match transport {
         Some([a, b, c, d, ..]) if has_ports => {
             let [source, destination] = [[*a, *b], [*c, *d]].map(|port| u64::from(u16::from_be_bytes(port)));
@@ -234,11 +234,7 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
 
 /// Hash of a flow, by which levels above distinguish flows; never 0. Collisions are possible.
 pub(crate) fn hash(words: &Words) -> u64 {
-    let mixed = words.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| {
-        let next = (hash ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        next ^ next >> 29
-    });
-    mixed.max(1)
+    mixed(words, 0x9e37_79b9_7f4a_7c15).max(1)
 }
 
 /// The key made of a flow's fields covered by `mask`; ports are wildcards if the packet had none.

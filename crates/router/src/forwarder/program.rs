@@ -174,7 +174,7 @@ impl Forwarder {
 
     fn prepare_after(
         before: Option<&Self>,
-        (mut program, installation): (Program, Installation),
+        (program, installation): (Program, Installation),
         prices: &RouterPrices,
         seed: u64,
     ) -> Result<Self, PrepareError> {
@@ -186,6 +186,7 @@ impl Forwarder {
         {
             return Err(PrepareError::Way(way));
         }
+        let mut program = program.for_workers(installation.threads);
         let exits = VerifiedExits::of(std::mem::take(&mut program.exits))?;
         let verified = verify(program)?;
         let all = || exits.all().chain([&verified]);
@@ -203,8 +204,8 @@ impl Forwarder {
         }
         let writes = all().any(|one| one.most()[Item::PacketStore] > 0 || calls(one, may_write));
         let moves = all().any(|one| calls(one, |helper| helper.signature().moves_packet));
-        let (known, threads) = (before.map(|before| &*before.maps), installation.threads.max(1));
-        let maps = Arc::new(Maps::in_place_of(known, &verified.program().maps, threads, seed)?);
+        let (known, program) = (before.map(|before| &*before.maps), verified.program());
+        let maps = Arc::new(Maps::in_place_of(known, &program.maps, program.workers, seed)?);
         let state = before.map(|before| &before.state).filter(|state| state.size() == size);
         let (code, exits) = (Code::of(&verified, &maps), exits.compiled(&maps));
         let mut made = Self {

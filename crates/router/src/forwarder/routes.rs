@@ -2,7 +2,6 @@
 //! Lookups change nothing and send no requests: a packet with an unresolved neighbour is passed, and full IP
 //! resolves it.
 
-use crate::neighbour::Resolution;
 use crate::next_hop::{NextHop, key_v4, neighbour_key};
 use crate::state::Core;
 use longwire_block::Dice;
@@ -39,6 +38,9 @@ impl Core {
         if !is_port {
             return RouteAnswer::NoPort;
         }
+        if is_confined(query.destination) || is_confined(query.source) {
+            return RouteAnswer::NotForwarded;
+        }
         let routed = match query.destination {
             IpAddr::V4(address) => self.fib.way_v4(address.into()),
             IpAddr::V6(address) => self.fib.way_v6(address.into()),
@@ -64,9 +66,63 @@ impl Core {
         if query.skips_neighbour {
             return RouteAnswer::Forward(hop, None);
         }
-        match self.neighbours.find(place, neighbour, Nanos(query.now)) {
-            Resolution::Known(mac) | Resolution::Doubtful(mac) => RouteAnswer::Forward(hop, Some(mac)),
-            Resolution::Unknown => RouteAnswer::NoNeighbour(hop),
+        match self.neighbours.find(place, neighbour, Nanos(query.now)).mac() {
+            Some(mac) => RouteAnswer::Forward(hop, Some(mac)),
+            None => RouteAnswer::NoNeighbour(hop),
+        }
+    }
+}
+
+/// Whether full IP forwards nothing to or from this address, whatever the routes: groups and broadcasts, and
+/// addresses within a link or a host.
+fn is_confined(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.octets()[0] >= 224 || address.is_link_local() || address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_multicast() || address.is_unicast_link_local() || address.is_loopback()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::{Router, RouterConfig};
+    use crate::support::{host_mac, mac, three_ports};
+
+    /// A default route leads there for no packet that the router would not forward.
+    #[test]
+    fn what_stays_within_a_link_is_not_forwarded() {
+        let config = RouterConfig { ports: three_ports(), ..RouterConfig::default() };
+        let mut router = Router::new(config).unwrap();
+        let gateways = ["10.0.1.9", "fd01::9"].map(|gateway| gateway.parse::<IpAddr>().unwrap());
+        for gateway in gateways {
+            assert!(router.set_neighbour(20, gateway, host_mac(1)));
+        }
+        router.add_route_v4("0.0.0.0/0".parse().unwrap(), NextHop::via(20, gateways[0])).unwrap();
+        router.add_route_v6("::/0".parse().unwrap(), NextHop::via(20, gateways[1])).unwrap();
+        let answer = |source: &str, destination: &str| {
+            let [source, destination] =
+                [source, destination].map(|address| address.parse::<IpAddr>().unwrap());
+            let (length, skips_neighbour) = (0, false);
+            let query =
+                RouteQuery { source, destination, ingress: 10, length, skips_neighbour, now: 0, packet: &[] };
+            router.core().answer(&query)
+        };
+        let globals = [("10.0.0.9", "20.0.0.1"), ("0.0.0.0", "20.0.0.1"), ("fd00::9", "2001:db8::1")];
+        for ((source, destination), gateway) in globals.into_iter().zip([0, 0, 1]) {
+            let hop = Hop { port: 20, mtu: 1500, neighbour: gateways[gateway], mac: mac(1) };
+            let forward = RouteAnswer::Forward(hop, Some(host_mac(1)));
+            assert_eq!(answer(source, destination), forward, "{source} {destination}");
+        }
+        for destination in ["169.254.0.1", "224.0.0.5", "240.0.0.1", "255.255.255.255", "127.0.0.1"] {
+            assert_eq!(answer("10.0.0.9", destination), RouteAnswer::NotForwarded, "{destination}");
+        }
+        for destination in ["fe80::1", "ff02::1", "ff02::1:ff00:1", "ff0e::1", "::1"] {
+            assert_eq!(answer("fd00::9", destination), RouteAnswer::NotForwarded, "{destination}");
+        }
+        for (source, destination) in [("fe80::9", "2001:db8::1"), ("169.254.0.9", "20.0.0.1")] {
+            assert_eq!(answer(source, destination), RouteAnswer::NotForwarded, "{source}");
         }
     }
 }

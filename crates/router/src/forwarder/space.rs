@@ -2,6 +2,7 @@
 //! classification using tuple space search", SIGCOMM 1999). Immutable once built.
 
 use super::key::{FlowKey, Words};
+use longwire_program::fold;
 
 /// Hash tables, one for each combination of fields and prefix lengths.
 #[derive(Debug, Default)]
@@ -137,12 +138,6 @@ impl Tuple {
         let state = flow.iter().zip(&self.mask).fold(self.seed, mix);
         state as usize & (self.slots.len() - 1)
     }
-}
-
-#[inline]
-const fn fold(left: u64, right: u64) -> u64 {
-    let product = left as u128 * right as u128;
-    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(test)]

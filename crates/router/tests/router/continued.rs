@@ -1,17 +1,9 @@
 //! Tail calls and callbacks on the path of packets.
 
 use crate::programs::prepared;
-use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
-use etherparse::PacketBuilder;
+use crate::rig::{Rig, SECOND, Seen, udp};
 use longwire_program::{MapKind, MapSpec, Program, assemble};
 use longwire_router::{Installation, RouterPrices};
-
-fn udp() -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
-    let mut frame = Vec::new();
-    builder.udp(7, 9).write(&mut frame, &[7; 20]).unwrap();
-    frame
-}
 
 /// A program with a tail call to entry 0, which drops packets; it passes them if the entry is empty.
 fn dropping(entry: u32) -> Program {

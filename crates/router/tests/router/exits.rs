@@ -1,9 +1,8 @@
 //! Programs named by entries of maps: on packets that leave by a port, and on those redirected to a
 //! processor.
 
-use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
+use crate::rig::{Rig, SECOND, Seen, udp};
 use crate::threads::{METER, measured, several, until};
-use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_program::{Object, Program, Resource};
 use longwire_router::{Fid, Forwarder, Installation, RouterPrices};
@@ -23,13 +22,6 @@ const EXITS: [&str; 11] = [
     "around",
     "nowhere",
 ];
-
-fn udp() -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
-    let mut frame = Vec::new();
-    builder.udp(7, 9).write(&mut frame, &[7; 20]).unwrap();
-    frame
-}
 
 /// A program of the object, whose entries may name these.
 fn program(name: &str, exits: &[&str]) -> Program {

@@ -381,19 +381,53 @@ fn ipv6_neighbours_are_asked_and_answered() {
     assert!(matches!(kind, Icmpv6Type::NeighborAdvertisement(flags) if flags.solicited && flags.router));
 }
 
+/// An answer to a probe may leave out the link address that the probe was sent to (RFC 4861, 7.2.4).
+#[test]
+fn an_answer_without_a_link_address_confirms_the_known_one() {
+    let mut rig = Rig::new();
+    let (host, own) = (u128::from_be_bytes(v6(2, 0x77)), u128::from_be_bytes(v6(2, 1)));
+    let group = longwire_wire::solicited_node(own);
+    let question = longwire_wire::Discovery::solicit(host, group, own, NEW);
+    assert_eq!(rig.send(1, 2, &discovery(v6(2, 0x77), group.to_be_bytes(), &question)).len(), 2);
+    let frame = udp_v6(v6(1, 9), v6(2, 0x77), 64, 10);
+    let seen = rig.send(2, 1, &frame);
+    assert_eq!((seen.len(), &seen[1].out().1[..6]), (2, &NEW[..]), "it is probed");
+    let mut answer = [0; 24];
+    (answer[0], answer[4]) = (136, 0x40);
+    answer[8..].copy_from_slice(&v6(2, 0x77));
+    let sum = longwire_wire::checksum::pseudo_v6(host, own, 58, 24).bytes(&answer).checksum();
+    answer[2..4].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(rig.send(SECOND, 2, &discovery(v6(2, 0x77), v6(2, 1), &answer)), [Seen::Consumed]);
+    assert_eq!(rig.wait(30 * SECOND), [], "it is asked no more");
+    assert_eq!(rig.send(31 * SECOND - 1, 1, &frame).len(), 1);
+    assert_eq!(rig.send(31 * SECOND, 1, &frame).len(), 2, "30 s later it is probed again");
+}
+
+/// A packet from HOST with IPv4 options.
+fn with_options(destination: [u8; 4], options: &[u8]) -> Vec<u8> {
+    let mut ip = etherparse::Ipv4Header::new(8, 64, etherparse::ip_number::UDP, HOST, destination).unwrap();
+    ip.options = options.try_into().unwrap();
+    ip.total_len = (20 + options.len() + 8) as u16;
+    ip.header_checksum = ip.calc_header_checksum();
+    let mut frame = longwire_wire::ethernet_header(router_mac(1), host_mac(1), 0x0800).to_vec();
+    ip.write(&mut frame).unwrap();
+    frame.extend([0; 8]);
+    frame
+}
+
+/// A packet with an IPv6 hop-by-hop option of this type.
+fn with_hop_by_hop(destination: [u8; 16], option: u8) -> Vec<u8> {
+    let mut frame = udp_v6(v6(1, 9), destination, 64, 10);
+    frame.splice(54..54, [17, 0, option, 4, 0, 0, 0, 0]);
+    frame[20] = 0;
+    frame[19] += 8;
+    frame
+}
+
 #[test]
 fn options_go_to_full_ip() {
     let mut rig = Rig::new();
-    let with = |bytes: &[u8]| {
-        let mut ip = etherparse::Ipv4Header::new(8, 64, etherparse::ip_number::UDP, HOST, FAR).unwrap();
-        ip.options = bytes.try_into().unwrap();
-        ip.total_len = (20 + bytes.len() + 8) as u16;
-        ip.header_checksum = ip.calc_header_checksum();
-        let mut frame = longwire_wire::ethernet_header(router_mac(1), host_mac(1), 0x0800).to_vec();
-        ip.write(&mut frame).unwrap();
-        frame.extend([0; 8]);
-        frame
-    };
+    let with = |options: &[u8]| with_options(FAR, options);
     let seen = rig.send(1, 1, &with(&[7, 7, 4, 0, 0, 0, 0, 0]));
     let (_, IpHeaders::Ipv4(ip, _), ..) = read(seen[0].out().1) else { panic!() };
     assert_eq!((ip.options.as_slice(), ip.time_to_live), (&[7, 7, 8, 10, 0, 2, 1, 0][..], 63));
@@ -437,13 +471,7 @@ fn errors_quote_options_as_they_came() {
 #[test]
 fn hop_by_hop_options_say_what_is_to_become_of_the_packet() {
     let mut rig = Rig::new();
-    let with = |option: u8| {
-        let mut frame = udp_v6(v6(1, 9), v6(2, 9), 64, 10);
-        frame.splice(54..54, [17, 0, option, 4, 0, 0, 0, 0]);
-        frame[20] = 0;
-        frame[19] += 8;
-        frame
-    };
+    let with = |option: u8| with_hop_by_hop(v6(2, 9), option);
     // An unknown option to skip, and router alert.
     assert_eq!(rig.send(1, 1, &with(0x1e))[0].out().0, 2);
     assert_eq!(rig.send(2, 1, &with(0x05))[0].out().0, 2);
@@ -453,6 +481,21 @@ fn hop_by_hop_options_say_what_is_to_become_of_the_packet() {
     let frame = seen[1].out().1;
     // Parameter problem, code 2, pointing at the option.
     assert_eq!((&frame[54..56], &frame[58..62]), (&[4, 2][..], &[0, 0, 0, 42][..]));
+}
+
+/// Nobody is asked there, and no sender hears of an MTU of 0 or of a silent host.
+#[test]
+fn a_port_that_is_down_takes_no_exceptional_packets_either() {
+    let mut rig = Rig::new();
+    assert!(rig.router.set_up(2, false));
+    let hop_by_hop = with_hop_by_hop(v6(2, 0x77), 0x1e);
+    let record_route = with_options([10, 0, 2, 77], &[7, 7, 4, 0, 0, 0, 0, 0]);
+    for frame in [hop_by_hop, record_route, udp(HOST, [10, 0, 2, 77], 64, 10)] {
+        assert_eq!(rig.send(1, 1, &frame), [Seen::Dropped(DropReason::PortDown)]);
+    }
+    assert_eq!(rig.wait(10 * SECOND), []);
+    let stats = rig.router.stats();
+    assert_eq!((stats.made, stats.kept), (0, 0));
 }
 
 #[test]

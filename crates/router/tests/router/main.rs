@@ -4,8 +4,6 @@ mod above;
 mod choices;
 mod continued;
 mod control;
-#[path = "../../../../fuzz/corpus.rs"]
-mod corpus;
 mod errors;
 mod exercise;
 mod exits;

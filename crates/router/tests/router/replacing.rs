@@ -1,20 +1,12 @@
 //! Replacing programs while packets flow, and their measured cost.
 
 use crate::programs::{COUNT, prepared, program};
-use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
-use etherparse::PacketBuilder;
+use crate::rig::{Rig, SECOND, Seen, config, udp};
 use longwire_program::{MapKind, MapSpec, Program, assemble};
 use longwire_router::{Budget, Fid, Forwarder, Installation, Meter, RouterPrices};
 use longwire_units::Nanos;
 use std::cell::Cell;
 use std::sync::Arc;
-
-fn udp() -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
-    let mut frame = Vec::new();
-    builder.udp(7, 9).write(&mut frame, &[7; 20]).unwrap();
-    frame
-}
 
 fn map(name: &str, max_entries: u32) -> MapSpec {
     MapSpec::new(name, MapKind::Hash, 4, 8, max_entries)

@@ -1,6 +1,7 @@
 //! A router with three ports, and the engine's part: passes packets in, takes the output, and checks
 //! conservation.
 
+use etherparse::PacketBuilder;
 use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
 use longwire_packet::{Batch, Gso, Handle, Pool, Train};
 use longwire_router::{Classify, InterfaceAddress, Router, RouterConfig, RouterPort};
@@ -49,6 +50,14 @@ pub const fn host_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0, port as u8]
 }
 
+/// A frame from the host at port 1 to that at port 2.
+pub fn udp() -> Vec<u8> {
+    let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
+    let mut frame = Vec::new();
+    builder.udp(7, 9).write(&mut frame, &[7; 20]).unwrap();
+    frame
+}
+
 /// Ports with the indices 1, 2 and 3: 10.0.N.1/24 and fd00:N::1/64, with MTUs of 1500, 1500 and 1280.
 pub fn config() -> RouterConfig {
     let port = |place: u16| RouterPort {
@@ -70,6 +79,8 @@ pub struct Rig<C = longwire_router::IpClassifier> {
     /// Programs' choices for each packet sent, in order.
     pub chosen: Vec<Chosen>,
     outbox: Outbox,
+    /// Whether there is a control plane.
+    control: bool,
     seq: u64,
     taken: u64,
     made: u64,
@@ -83,6 +94,7 @@ impl Rig {
     }
 
     pub fn of(config: RouterConfig) -> Self {
+        let control = !config.control.is_empty();
         let mut router = Router::new(config).unwrap();
         for place in 1..=3 {
             assert!(router.set_neighbour(
@@ -93,7 +105,7 @@ impl Rig {
             let v6 = Ipv6Addr::new(0xfd00, place, 0, 0, 0, 0, 0, 9);
             assert!(router.set_neighbour(place, v6.into(), host_mac(place)));
         }
-        Self::with(router)
+        Self { control, ..Self::with(router) }
     }
 }
 
@@ -101,7 +113,7 @@ impl<C: Classify> Rig<C> {
     pub fn with(router: Router<C>) -> Self {
         let pool = Pool::new(16 << 20).unwrap();
         let (chosen, outbox) = (Vec::new(), Outbox::default());
-        Self { router, pool, chosen, outbox, seq: 0, taken: 0, made: 0, gone: 0 }
+        Self { router, pool, chosen, outbox, control: false, seq: 0, taken: 0, made: 0, gone: 0 }
     }
 
     /// Passes in one frame, and returns the outcomes of it and of all packets created because of it.
@@ -179,7 +191,7 @@ impl<C: Classify> Rig<C> {
             (None, KEPT) => return Seen::Kept,
             (None, CONSUMED) => Seen::Consumed,
             (None, port) => {
-                let to_control = self.router.has_control() && (CONTROL + 1..=CONTROL + 3).contains(&port);
+                let to_control = self.control && (CONTROL + 1..=CONTROL + 3).contains(&port);
                 assert!(self.router.ports().contains(&port) || to_control, "{port:x} is no port");
                 self.chosen.push(Chosen {
                     mark: meta.mark(),
