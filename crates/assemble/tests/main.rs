@@ -3,7 +3,6 @@
 
 mod capacity;
 mod chosen_links;
-mod corpus;
 mod events;
 mod floods;
 mod golden;

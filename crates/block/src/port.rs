@@ -35,12 +35,12 @@ pub enum PortError {
         port: String,
     },
     /// The interface is down.
-    #[error("port {port}: the interface is down; bring it up with: ip link set {interface} up")]
+    #[error("port {port}: the interface is down; bring it up with: {command}")]
     Down {
         /// Name of the port.
         port: String,
-        /// Name of its interface.
-        interface: String,
+        /// The command that brings it up.
+        command: String,
     },
     /// The other end of a tunnel does not answer.
     #[error("port {port}: {why}")]
@@ -58,6 +58,13 @@ pub enum PortError {
         /// What failed, and the fix.
         what: String,
     },
+}
+
+impl PortError {
+    /// The interface of a port is down, in the network namespace in which Longwire runs.
+    pub fn down(port: &str, interface: &str) -> Self {
+        Self::Down { port: port.into(), command: format!("ip link set {interface} up") }
+    }
 }
 
 /// Counters of a port since it was opened. Each frame of a train is counted.

@@ -133,7 +133,7 @@ impl Client {
         }
         if let Some(wanted) = wanted {
             let all = names(&running);
-            running.retain(|f| f.name == wanted || f.pid.to_string() == wanted || full_name(f) == wanted);
+            running.retain(|found| found.is_called(wanted));
             if running.is_empty() {
                 return Err(ClientError::NotRunning { wanted: wanted.into(), running: all });
             }
@@ -259,7 +259,10 @@ impl Client {
         name: &str,
         changes: &[(String, String)],
     ) -> Result<Object, ClientError> {
-        let change = |kind| self.ask(Method::PATCH, &object_path(kind, name), Some(body_of(changes)));
+        let change = |kind| {
+            let changed = self.ask(Method::PATCH, &object_path(kind, name), Some(body_of(changes)));
+            changed.map_err(without_place)
+        };
         of_any(kind, name, change)
     }
 
@@ -371,10 +374,12 @@ impl Client {
         if status.is_success() {
             return Ok(body);
         }
-        match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => Err(ClientError::Refused(problem.into())),
-            Err(_) => Err(self.silent(format!("it sent status {status} and no reason"))),
-        }
+        Err(match (serde_json::from_slice::<Problem>(&body), &self.place) {
+            (Ok(problem), Place::Socket(_)) => ClientError::Refused(problem.into()),
+            (Ok(problem), Place::Remote(remote)) => ClientError::Refused(remote.explained(problem).into()),
+            (Err(_), Place::Socket(_)) => self.silent(format!("it sent status {status} and no reason")),
+            (Err(_), Place::Remote(remote)) => self.silent(remote.without_reason(status)),
+        })
     }
 
     fn silent(&self, reason: String) -> ClientError {
@@ -434,16 +439,25 @@ fn of_any<T>(
     if let Some(kind) = kind {
         return ask(kind);
     }
-    let mut near = None;
+    let (mut near, mut forbidden, mut is_unknown) = (None, None, false);
     for kind in Kind::ALL {
         match ask(kind) {
             Err(ClientError::Refused(problem)) if problem.status == 404 => {
+                is_unknown = true;
                 near = near.or(problem.suggestion.map(|suggestion| (kind, suggestion)));
+            }
+            // A scope is too small for a kind whether or not it has the name.
+            Err(ClientError::Refused(problem)) if problem.status == 403 => {
+                forbidden = forbidden.or(Some(problem));
             }
             answered => return answered,
         }
     }
-    Err(ClientError::NoObject { name: name.into(), near })
+    // What is not there can be meant only of a program, ROUTER/NAME: setting it installs it.
+    match forbidden.filter(|_| !is_unknown || name.contains('/')) {
+        Some(problem) => Err(ClientError::Refused(problem)),
+        None => Err(ClientError::NoObject { name: name.into(), near }),
+    }
 }
 
 /// The changes as JSON, written pair by pair, so that a duplicate key reaches the instance and is refused.
@@ -451,6 +465,17 @@ fn body_of(changes: &[(String, String)]) -> String {
     let text = |text: &str| Value::from(text).to_string();
     let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();
     format!("{{{}}}", pairs.join(","))
+}
+
+/// A refusal without the place in the body, which nobody but the client has seen.
+fn without_place(error: ClientError) -> ClientError {
+    let ClientError::Refused(mut problem) = error else { return error };
+    if problem.status == 400
+        && let Some(place) = problem.detail.rfind(" at line ")
+    {
+        problem.detail.truncate(place);
+    }
+    ClientError::Refused(problem)
 }
 
 /// A path with parameters: the fields of `query` that have values.
@@ -464,37 +489,9 @@ fn with_query(path: &str, query: &impl Serialize) -> String {
     format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-fn full_name(found: &InstanceSocket) -> String {
-    format!("{}-{}", found.name, found.pid)
-}
-
 fn names(found: &[InstanceSocket]) -> String {
-    found.iter().map(full_name).collect::<Vec<_>>().join(", ")
+    found.iter().map(InstanceSocket::full_name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::remote::RemoteFiles;
-    use rcgen::{CertificateParams, KeyPair};
-    use std::net::TcpListener;
-
-    #[test]
-    fn an_instance_that_hangs_has_not_ended() {
-        // The system takes its connections, and it says nothing.
-        let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
-        let own = CertificateParams::new(Vec::<String>::new()).unwrap();
-        let own = own.self_signed(&KeyPair::generate().unwrap()).unwrap();
-        let ca = std::env::temp_dir().join(format!("longwire-hangs-{}.pem", std::process::id()));
-        std::fs::write(&ca, own.pem()).unwrap();
-        let files = RemoteFiles { ca: Some(ca.clone()), ..RemoteFiles::default() };
-        let url = format!("https://{}", hangs.local_addr().unwrap()).parse().unwrap();
-        let client = Client::of_remote(RemoteInstance::new(url, &files).unwrap()).unwrap();
-        std::fs::remove_file(ca).unwrap();
-        let client = Client { patience: Duration::from_millis(1), ..client };
-        assert!(!client.has_ended());
-        drop(hangs);
-        let client = Client { patience: ANSWER_TIME, ..client };
-        assert!(client.has_ended());
-    }
-}
+mod tests;

@@ -25,7 +25,7 @@ pub trait Instance: Send + Sync {
     /// All counters, or the selected rows and the number of those after them.
     ///
     /// # Errors
-    /// If the filter names an unknown kind, field or row.
+    /// If the filter names an unknown kind, field or row, or it does not answer.
     fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, Box<Problem>>;
 
     /// The names of its objects of one kind, in the order of the scenario. A duplex link appears as its two

@@ -35,6 +35,7 @@ mod set_error;
 mod tls;
 mod tokens;
 mod web;
+mod worded;
 
 pub use agent::{Agent, AgentError, AgentState, Condition, PartRequest, PartState};
 pub use answers::{Answers, Edition};

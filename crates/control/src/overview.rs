@@ -144,8 +144,9 @@ pub struct LoggedEvent {
     pub number: u64,
     /// When, from the start of the run.
     pub at_ns: u64,
-    /// `change` (by the API), `scheduled` (by the scenario), `fault` (of a port, or an addition
-    /// or removal of the scenario that failed), `faithful` or `unfaithful`.
+    /// `change` (by the API, or because a program's lease has ended), `scheduled` (by the
+    /// scenario), `fault` (of a port, or an addition or removal of the scenario that failed),
+    /// `faithful` or `unfaithful`.
     #[schema(example = "change")]
     pub kind: String,
     /// The event as text.

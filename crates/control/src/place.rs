@@ -23,6 +23,21 @@ pub struct InstanceSocket {
     pub path: PathBuf,
 }
 
+impl InstanceSocket {
+    /// Its name with its process number, by which it differs from others of its name.
+    pub(crate) fn full_name(&self) -> String {
+        let number = format!("-{}", self.pid);
+        // Those of single links have the number in their names.
+        if self.name.ends_with(&number) { self.name.clone() } else { self.name.clone() + &number }
+    }
+
+    /// Whether `wanted` is its name, its process number, or both.
+    pub(crate) fn is_called(&self, wanted: &str) -> bool {
+        let Self { name, pid, .. } = self;
+        name == wanted || pid.to_string() == wanted || format!("{name}-{pid}") == wanted
+    }
+}
+
 /// The socket's file name. Characters of the name other than letters, digits, dots and underscores become
 /// hyphens.
 pub(crate) fn file_name(name: &str, pid: u32) -> String {
@@ -161,6 +176,16 @@ mod tests {
         }
         // Most names are as they are.
         assert_eq!((router_name("r-1"), router_name(&long)), ("r-1".into(), long));
+    }
+
+    #[test]
+    fn an_instance_is_called_by_name_number_or_both() {
+        let socket = |name: &str| InstanceSocket { name: name.into(), pid: 7, path: PathBuf::new() };
+        let (lab, attach) = (socket("lab"), socket("attach-7"));
+        assert_eq!((lab.full_name(), attach.full_name()), ("lab-7".into(), "attach-7".into()));
+        assert!(["lab", "7", "lab-7"].into_iter().all(|wanted| lab.is_called(wanted)));
+        assert!(["attach-7", "7", "attach-7-7"].into_iter().all(|wanted| attach.is_called(wanted)));
+        assert!(!["lab-", "lab-77", "77", ""].into_iter().any(|wanted| lab.is_called(wanted)));
     }
 
     #[test]

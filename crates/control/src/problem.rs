@@ -59,6 +59,11 @@ impl Problem {
         }
     }
 
+    /// The problem of an instance that can't answer now.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
     /// Sets the key that is wrong.
     pub(crate) fn at_key(mut self, key: &str) -> Self {
         self.key = Some(key.into());

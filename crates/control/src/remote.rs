@@ -1,10 +1,11 @@
 //! An instance that serves its API on TCP, as a client finds it: its address, and what each side proves
 //! itself by.
 
+use crate::problem::Problem;
 use crate::tls::{TlsError, authorities, certificates, key, provider, refused};
-use hyper::Uri;
 use hyper::header::{HeaderValue, InvalidHeaderValue};
 use hyper::http::uri::InvalidUri;
+use hyper::{StatusCode, Uri};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -47,6 +48,14 @@ pub enum RemoteError {
     /// A file can't be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The token's file can't be read.
+    #[error("can't read the token in {}: {source}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The token can't be sent.
     #[error("the token in {} can't be sent: {source}", path.display())]
     Token {
@@ -114,7 +123,8 @@ impl RemoteInstance {
             return Err(RemoteError::Missing("certificates are used with https:// only"));
         }
         let token = files.token.as_ref().map(|path| -> Result<_, RemoteError> {
-            let text = fs::read_to_string(path).map_err(|error| refused(path, error))?;
+            let unread = |source| RemoteError::TokenFile { path: path.clone(), source };
+            let text = fs::read_to_string(path).map_err(unread)?;
             let failed = |source| RemoteError::Token { path: path.clone(), source };
             let mut value = HeaderValue::try_from(format!("Bearer {}", text.trim())).map_err(failed)?;
             value.set_sensitive(true);
@@ -132,6 +142,29 @@ impl RemoteInstance {
     /// What requests to it bear.
     pub(crate) fn token(&self) -> Option<&HeaderValue> {
         self.token.as_ref()
+    }
+
+    /// What it sent, if that was this status and no reason.
+    pub(crate) fn without_reason(&self, status: StatusCode) -> String {
+        let sent = format!("it sent status {status} and no reason");
+        // So servers of HTTPS answer a request without TLS.
+        if self.tls.is_none() && status == StatusCode::BAD_REQUEST {
+            format!("{sent}; it may serve TLS: write https://{}", self.authority())
+        } else {
+            sent
+        }
+    }
+
+    /// Its refusal, as users of commands can follow it: their tokens come from files.
+    pub(crate) fn explained(&self, mut problem: Problem) -> Problem {
+        if problem.status == StatusCode::UNAUTHORIZED.as_u16() {
+            let detail = match &self.token {
+                None => "this service wants a token: name a file that has one, --token FILE",
+                Some(_) => "the token is none of this service's: name a file that has one, --token FILE",
+            };
+            problem.detail = detail.into();
+        }
+        problem
     }
 
     /// A connection to it, on which both sides have proven who they are.

@@ -1,6 +1,7 @@
 //! HTTP over accepted connections, on a separate thread, with limits on their number, time and size.
 
 use crate::certificate::Certificate;
+use crate::worded::{MAX_HEAD, Worded};
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
@@ -12,7 +13,6 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,8 +25,6 @@ use tokio_io_timeout::TimeoutStream;
 
 /// Time limit for a request's head, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// Longest head of a request, in bytes.
-const MAX_HEAD: usize = 16 * 1024;
 /// Time limit for a client that does not read its answer.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// Time limit for unfinished answers when the service ends.
@@ -155,7 +153,7 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
 }
 
 /// A connection that is served.
-type ServedConnection<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, OfClient>;
+type ServedConnection<S> = http1::Connection<TokioIo<Worded<S>>, OfClient>;
 
 /// What answers the requests of one client, which are marked with its certificate.
 #[derive(Debug, Clone)]
@@ -192,7 +190,7 @@ fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
         .max_buf_size(MAX_HEAD)
         // A client may send its request, close its side, and read the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(Box::pin(stream)), OfClient { router, certificate })
+        .serve_connection(TokioIo::new(Worded::new(stream)), OfClient { router, certificate })
 }
 
 async fn accept<A: Accept>(listener: &A, permits: &Arc<Semaphore>) -> (A::Connection, OwnedSemaphorePermit) {

@@ -5,6 +5,7 @@ use crate::agent::of_part;
 use crate::certificate::{Certificate, Holder};
 use crate::problem::Problem;
 use axum::http::{HeaderMap, Method, StatusCode, header};
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -231,11 +232,13 @@ fn needed(method: &Method, path: &str) -> Option<Scope> {
     if [Method::GET, Method::HEAD].contains(method) || is_comparison(method, path) {
         return Some(Scope::Read);
     }
-    let part = |number| path.split('/').nth(number).unwrap_or_default();
-    // /v1/COLLECTION/NAME, and below a router /v1/routers/NAME/forwarders/ID/state and the like.
-    let steers = match (method.as_str(), part(2), part(4)) {
-        ("PATCH", "forwarders" | "scenario", _) => false,
-        ("PATCH", ..) => true,
+    // What a handler is given is decoded, too.
+    let part =
+        |number| percent_decode_str(path.split('/').nth(number).unwrap_or_default()).decode_utf8_lossy();
+    // /v1/COLLECTION/NAME, and below a router /v1/routers/NAME/forwarders/ID/state and the like. What is not
+    // known to be less is to install.
+    let steers = match (method.as_str(), &*part(2), &*part(4)) {
+        ("PATCH", "links" | "sources" | "media" | "ports" | "routers" | "flows", _) => true,
         ("PUT", "routers", "leases") => true,
         ("PUT" | "POST" | "DELETE", "routers", "forwarders") => !part(6).is_empty(),
         _ => false,
@@ -278,11 +281,16 @@ mod tests {
             (Method::GET, "/metrics", "a"),
             (Method::GET, "/v1/scenario", "a"),
             (Method::PATCH, "/v1/links/up", "b"),
+            (Method::PATCH, "/v1/%6cinks/up", "b"),
             (Method::PATCH, "/v1/routers/r/forwarders/1/maps/m", "b"),
             (Method::PUT, "/v1/routers/r/forwarders/1/state", "b"),
             (Method::POST, "/v1/routers/r/forwarders/1/events", "b"),
             (Method::PUT, "/v1/routers/r/leases", "b"),
+            (Method::PATCH, "/v1/flows/r%2Fvoice", "b"),
             (Method::PATCH, "/v1/forwarders/r%2Ff", "c"),
+            (Method::PATCH, "/v1/%66orwarders/r%2Ff", "c"),
+            (Method::PATCH, "/parts/a/v1/forwarder%73/r%2Ff", "c"),
+            (Method::PATCH, "/v1/%73cenario", "c"),
             (Method::POST, "/v1/routers/r/forwarders", "c"),
             (Method::DELETE, "/v1/routers/r/forwarders/1", "c"),
             (Method::POST, "/v1/scenario/differences", "a"),

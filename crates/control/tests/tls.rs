@@ -162,6 +162,11 @@ fn tokens_cross_tls_without_certificates_of_clients() {
     let web = certificates.web(&format!("steer {token}\n"), None);
     let server = WebServer::start(web.clone(), Fake::named("demo")).unwrap();
     assert_eq!(refused(certificates.client(&server, "ca.pem", None, None).instance()), 401);
+    let of_another = "o".repeat(32);
+    for (token, what) in [(None, "wants a token"), (Some(&*of_another), "is none of this service's")] {
+        let error = certificates.client(&server, "ca.pem", None, token).instance().unwrap_err().to_string();
+        assert!(error.contains(what) && error.ends_with("--token FILE"), "{error}");
+    }
     assert!(set(&certificates.client(&server, "ca.pem", None, Some(&token))).is_ok());
 
     // A certificate that was replaced is shown to the next connection.
@@ -195,6 +200,10 @@ fn who_speaks_no_tls_or_nothing_harms_nobody() {
     let mut answer = String::new();
     plain.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("HTTPS only"), "{answer}");
+    let url = format!("http://{}", server.address()).parse().unwrap();
+    let plain = Client::of_remote(RemoteInstance::new(url, &RemoteFiles::default()).unwrap()).unwrap();
+    let fix = format!("it may serve TLS: write https://{}", server.address());
+    assert!(silent(plain.instance()).ends_with(&fix));
 
     // One says nothing, one begins a handshake, one sends what is none.
     let beginnings: [&[u8]; 3] = [&[], &[22, 3, 1, 2, 0, 1], &[22, 0, 0, 0, 0, 0, 0, 0, 0]];
@@ -210,6 +219,50 @@ fn who_speaks_no_tls_or_nothing_harms_nobody() {
         let _ = stream.read_to_end(&mut Vec::new());
     }
     assert!(set(&client).is_ok());
+}
+
+/// A path is judged as it is understood.
+#[test]
+fn no_spelling_of_a_path_lets_a_smaller_scope_install() {
+    let certificates = Certificates::new();
+    let ca = certificates.authority("ca");
+    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    certificates.signed(&ca, "driver", &["driver"]);
+    let web = certificates.web("steer name:driver\n", Some("ca.pem"));
+    let server = WebServer::start(web, Fake::named("demo")).unwrap();
+    let change = |path: &str| {
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: 17\r\n\r\n{{\"delay\": \"7 ms\"}}",
+            server.address()
+        );
+        browse(&certificates, &server, "driver", &request)
+    };
+    assert_eq!(change("/v1/%6cinks/up"), 200);
+    for path in ["/v1/forwarders/core%2Fseen", "/v1/%66orwarders/core%2Fseen", "/v1/forwarder%73/core%2Fseen"]
+    {
+        assert_eq!(change(path), 403, "{path}");
+    }
+}
+
+#[test]
+fn a_name_without_a_kind_is_looked_up_in_those_that_a_scope_may_change() {
+    let certificates = Certificates::new();
+    let ca = certificates.authority("ca");
+    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let tokens = ["r", "s"].map(|letter| letter.repeat(32));
+    let web = certificates.web(&format!("read {}\nsteer {}\n", tokens[0], tokens[1]), None);
+    let server = WebServer::start(web, Fake::named("demo")).unwrap();
+    let set = |token: &str, name: &str, key: &str| {
+        let client = certificates.client(&server, "ca.pem", None, Some(token));
+        client.set(None, name, &[(key.into(), "2".into())])
+    };
+    assert_eq!(set(&tokens[1], "nic", "queues").unwrap().kind, Kind::Port);
+    let error = set(&tokens[1], "vidoe", "rate").unwrap_err().to_string();
+    assert_eq!(error, "there is no link or other object \"vidoe\"; did you mean the source \"video\"?");
+    // It could be installed.
+    assert_eq!(refused(set(&tokens[1], "core/seen", "program")), 403);
+    assert_eq!(refused(set(&tokens[0], "up", "rate")), 403);
 }
 
 /// The status of a request by a client with the certificate in FILE.pem, as a browser would send it.
@@ -280,6 +333,10 @@ fn files_that_are_wrong_are_named() {
         Ok(_) => panic!("complete"),
     };
     let some = |file: &str| Some(certificates.path(file));
+    let without_token = RemoteFiles { token: some("none"), ..RemoteFiles::default() };
+    let unread = RemoteInstance::new("http://127.0.0.1:1".parse().unwrap(), &without_token);
+    let unread = unread.unwrap_err().to_string();
+    assert!(unread.starts_with("can't read the token in ") && !unread.contains("TLS"), "{unread}");
     assert!(remote("https://127.0.0.1:1", &RemoteFiles::default()).contains("--ca"));
     let alone = RemoteFiles { ca: some("ca.pem"), certificate: some("other.pem"), ..RemoteFiles::default() };
     assert!(remote("https://127.0.0.1:1", &alone).contains("--key"));

@@ -95,6 +95,11 @@ impl<'a> Findings<'a> {
         Self { file, text, line_starts, errors: Vec::new(), notes: Vec::new(), more: false }
     }
 
+    /// The file.
+    pub const fn file(&self) -> &'a str {
+        self.file
+    }
+
     /// Records an error, unless the same is recorded for the place.
     pub fn error(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.full() {

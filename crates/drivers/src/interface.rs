@@ -60,6 +60,17 @@ impl Netns {
             Self::At(path) => Some(path.clone()),
         }
     }
+
+    /// A command that is to be run in it: `ip link` becomes `ip -n lab link` for the namespace `lab`.
+    pub fn command(&self, command: &str) -> String {
+        match (self, command.strip_prefix("ip ")) {
+            (Self::Own, _) => command.into(),
+            (Self::Named(name), Some(words)) => format!("ip -n {name} {words}"),
+            (Self::Named(name), None) => format!("ip netns exec {name} {command}"),
+            (Self::Process(pid), _) => format!("nsenter --target {pid} --net {command}"),
+            (Self::At(path), _) => format!("nsenter --net={} {command}", path.display()),
+        }
+    }
 }
 
 impl fmt::Display for Netns {
@@ -142,5 +153,19 @@ mod tests {
         let path = |text| read(text).and_then(|netns| netns.path());
         assert_eq!(path("lab"), Some("/run/netns/lab".into()));
         assert_eq!(path("1234"), Some("/proc/1234/ns/net".into()));
+    }
+
+    #[test]
+    fn commands_are_run_in_the_namespace() {
+        let at = Netns::At("/run/docker/netns/default".into());
+        for (netns, command, wanted) in [
+            (Netns::Own, "ip link", "ip link"),
+            (Netns::Named("lab".into()), "ip link", "ip -n lab link"),
+            (Netns::Named("lab".into()), "ethtool -i x", "ip netns exec lab ethtool -i x"),
+            (Netns::Process(12), "ip link", "nsenter --target 12 --net ip link"),
+            (at, "ip link", "nsenter --net=/run/docker/netns/default ip link"),
+        ] {
+            assert_eq!(netns.command(command), wanted);
+        }
     }
 }

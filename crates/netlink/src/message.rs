@@ -155,6 +155,12 @@ pub(crate) fn acknowledgement(flags: u16, body: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Result of a dump at its end: success, or the error that has cut it short.
+pub(crate) fn end_of_dump(body: &[u8]) -> io::Result<()> {
+    let code = u32_at(body, 0).map_or(0, u32::cast_signed);
+    if code < 0 { Err(io::Error::from_raw_os_error(code.wrapping_neg())) } else { Ok(()) }
+}
+
 /// The 16-bit number at an offset.
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))

@@ -1,6 +1,6 @@
 //! Sockets: requests and their answers, and multicast groups.
 
-use crate::message::{Message, Reply, acknowledgement, split_reply};
+use crate::message::{Message, Reply, acknowledgement, end_of_dump, split_reply};
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
 use std::io;
 use std::ops::RangeInclusive;
@@ -197,22 +197,9 @@ impl Socket {
     fn replies(&self, sequences: RangeInclusive<u32>, mut each: impl FnMut(Reply<'_>)) -> io::Result<()> {
         let mut buffer = vec![0u8; LONGEST];
         loop {
-            let (mut rest, of_the_kernel) = self.receive(&mut buffer)?;
-            if !of_the_kernel {
-                continue;
-            }
-            while let Some((reply, tail)) = split_reply(rest) {
-                rest = tail;
-                if !sequences.contains(&reply.sequence) {
-                    continue;
-                }
-                each(reply);
-                if is_acknowledgement(reply) {
-                    return acknowledgement(reply.flags, reply.body);
-                }
-                if is_end(reply) {
-                    return Ok(());
-                }
+            let (datagram, of_the_kernel) = self.receive(&mut buffer)?;
+            if let Some(ended) = of_the_kernel.then(|| read(datagram, &sequences, &mut each)).flatten() {
+                return ended;
             }
         }
     }
@@ -227,6 +214,29 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Passes the replies in a datagram to `each`, up to and including one that ends the exchange. Returns the
+/// outcome of that, if there is one.
+fn read(
+    mut datagram: &[u8],
+    sequences: &RangeInclusive<u32>,
+    mut each: impl FnMut(Reply<'_>),
+) -> Option<io::Result<()>> {
+    while let Some((reply, tail)) = split_reply(datagram) {
+        datagram = tail;
+        if !sequences.contains(&reply.sequence) {
+            continue;
+        }
+        each(reply);
+        if is_acknowledgement(reply) {
+            return Some(acknowledgement(reply.flags, reply.body));
+        }
+        if is_end(reply) {
+            return Some(end_of_dump(reply.body));
+        }
+    }
+    None
 }
 
 fn next(last: &mut u32) -> u32 {
@@ -262,6 +272,26 @@ mod tests {
         );
         let reply = socket.ask(&mut link::ask(1), &mut buffer).unwrap();
         assert_eq!(Link::read(reply.body).unwrap().unwrap().index, 1);
+    }
+
+    #[test]
+    fn a_list_that_is_cut_short_is_an_error() {
+        let message = |kind: u16, sequence, body: &[u8]| {
+            let mut m = Message::new(kind, 0);
+            m.bytes(body);
+            m.finish(sequence).to_vec()
+        };
+        let done = |sequence, code: i32| message(libc::NLMSG_DONE as u16, sequence, &code.to_ne_bytes());
+        let of = |end: Vec<u8>| {
+            let mut entries = 0;
+            let datagram = [message(libc::RTM_NEWLINK, 7, &[0; 16]), end].concat();
+            let outcome = read(&datagram, &(7..=7), |reply| entries += u32::from(!is_end(reply)));
+            (outcome.map(|outcome| outcome.map_err(|error| error.raw_os_error())), entries)
+        };
+        assert_eq!(of(done(7, -libc::EMSGSIZE)), (Some(Err(Some(libc::EMSGSIZE))), 1));
+        assert_eq!(of(done(7, 0)), (Some(Ok(())), 1));
+        assert_eq!(of(message(libc::NLMSG_DONE as u16, 7, &[])), (Some(Ok(())), 1));
+        assert_eq!(of(done(8, -libc::EMSGSIZE)), (None, 1), "of another request");
     }
 
     #[test]

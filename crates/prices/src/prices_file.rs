@@ -192,7 +192,10 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<MachinePrices, String> {
         }
         _ => fault(error.to_string()),
     })?;
-    file.take(LONGEST).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(fault(format!("it is longer than {LONGEST} bytes, and no list of prices; {CALIBRATE}")));
+    }
     read_prices(&text).map_err(|error| fault(error.to_string()))
 }
 
@@ -263,6 +266,22 @@ mod tests {
         let line = at("turn");
         assert_eq!(wrong("\nturn = 20 10 40", "\nturn = 20 10"), PricesError::Line { line });
         assert_eq!(wrong("\nturn = 20 10 40", "\nturn = 20 30 40"), PricesError::Number { line });
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_not_cut() {
+        let folder = std::env::temp_dir();
+        let name = format!("longwire-prices-{}", std::process::id());
+        let of = |comments: usize| {
+            let text =
+                write_prices(&measured(), "") + &"#\n".repeat(comments) + "block-queue-red-512 = 3 2 4\n";
+            std::fs::write(folder.join(&name), text).unwrap();
+            prices_of(&name, &folder)
+        };
+        let (short, long) = (of(1), of(32 << 10));
+        std::fs::remove_file(folder.join(&name)).unwrap();
+        assert!(short.unwrap().engine.is_measured("block-queue-red-512"));
+        assert!(long.unwrap_err().contains("longer than 65536 bytes"));
     }
 
     /// Before there was a format, a file began with an item.

@@ -6,8 +6,11 @@ use pcap_file::pcap::{PcapReader, PcapTsResolution};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
+use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::blocks::{
-    ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, PACKET_BLOCK, RawBlock, SIMPLE_PACKET_BLOCK,
+    Block, ENHANCED_PACKET_BLOCK, INTERFACE_DESCRIPTION_BLOCK, INTERFACE_STATISTIC_BLOCK, PACKET_BLOCK,
+    RawBlock, SIMPLE_PACKET_BLOCK,
 };
 use pcap_file::pcapng::{PcapNgReader, PcapNgState};
 use pcap_file::{DataLink, Endianness};
@@ -18,6 +21,10 @@ use thiserror::Error;
 
 /// Bytes read at a time; no block of a pcapng file may be longer.
 const BUFFER: usize = 1 << 20;
+
+/// Comment of the statistics block (pcapng) whose `isb_starttime` is the start of the run in which a file was
+/// recorded. Statistics of other programs may begin at any time.
+pub const RUN_START: &str = "longwire: the start of the run";
 
 /// A frame of a capture.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +127,7 @@ pub struct FrameReader<R: Read> {
     select: Option<Select>,
     is_selected: bool,
     good: u64,
+    run_start: Option<Nanos>,
 }
 
 impl<R: Read> FrameReader<R> {
@@ -152,7 +160,7 @@ impl<R: Read> FrameReader<R> {
         };
         // A pcap file has one interface, which has no name.
         let is_selected = matches!((&format, &select), (Format::Pcap(_), None | Some(Select::Index(0))));
-        Ok(Self { format, select, is_selected, good: 0 })
+        Ok(Self { format, select, is_selected, good: 0, run_start: None })
     }
 
     /// Passes the frames of the selected interface to `take`, in the file's order, until it returns
@@ -164,17 +172,23 @@ impl<R: Read> FrameReader<R> {
         &mut self,
         take: impl FnMut(CapturedFrame<'_>) -> Option<T>,
     ) -> Result<Option<T>, FramesError> {
-        let Self { format, select, is_selected, good } = self;
+        let Self { format, select, is_selected, good, run_start } = self;
         match format {
             Format::Pcap(_) if !*is_selected => Ok(None),
             Format::Pcap(reader) => find_pcap(reader, good, take),
-            Format::Ng(reader) => find_ng(reader, (select.as_ref(), is_selected), good, take),
+            Format::Ng(reader) => find_ng(reader, (select.as_ref(), is_selected), (good, run_start), take),
         }
     }
 
     /// Whether the selected interface has been seen, or any if all are.
     pub fn has_selected(&self) -> bool {
         self.is_selected
+    }
+
+    /// When the run began in which Longwire has recorded the file, since 1970, if that has been read: it
+    /// comes before the first frame.
+    pub fn run_start(&self) -> Option<Nanos> {
+        self.run_start
     }
 
     /// The interface that was selected.
@@ -241,7 +255,7 @@ fn find_pcap<T>(
 fn find_ng<T>(
     reader: &mut PcapNgReader<impl Read>,
     (select, is_selected): (Option<&Select>, &mut bool),
-    good: &mut u64,
+    (good, run_start): (&mut u64, &mut Option<Nanos>),
     mut take: impl FnMut(CapturedFrame<'_>) -> Option<T>,
 ) -> Result<Option<T>, FramesError> {
     while let Some(next) = reader.next_raw_block() {
@@ -258,11 +272,28 @@ fn find_ng<T>(
                     }
                 }
             }
+            INTERFACE_STATISTIC_BLOCK if run_start.is_none() => *run_start = start_of_run(block, state),
             SIMPLE_PACKET_BLOCK if takes(0) => return Err(FramesError::Timeless),
             _ => {}
         }
     }
     Ok(None)
+}
+
+/// The start of the run, if these statistics say so.
+fn start_of_run(block: RawBlock<'_>, state: &PcapNgState) -> Option<Nanos> {
+    let Block::InterfaceStatistics(statistics) = block.try_into_block(state).ok()? else { return None };
+    let (mut is_marked, mut start) = (false, None);
+    for option in &statistics.options {
+        match option {
+            InterfaceStatisticsOption::Common(CommonOption::Comment(comment)) => {
+                is_marked |= *comment == RUN_START;
+            }
+            InterfaceStatisticsOption::IsbStartTime(time) => start = u64::try_from(time.as_nanos()).ok(),
+            _ => {}
+        }
+    }
+    start.filter(|_| is_marked).map(Nanos)
 }
 
 /// The fields of an enhanced (or obsolete) packet block. Parsed here, because the library allocates for

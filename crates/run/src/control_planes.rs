@@ -51,6 +51,16 @@ pub(crate) struct ConfiguredPlane {
 }
 
 impl ConfiguredPlane {
+    /// Configures those of a plan, whose interfaces are open, before the engine starts: its ports would find
+    /// them down.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn all_of(plan: &Plan, lab: Option<&Lab>) -> anyhow::Result<Vec<Self>> {
+        let configured = |router| Self::of(router, lab.context("the routers' namespaces are not up")?);
+        plan.control_planes().map(configured).collect()
+    }
+
     /// Sets addresses and routes in the namespace of a router, whose interfaces are open.
     ///
     /// # Errors
@@ -93,19 +103,18 @@ pub(crate) struct MirroredEngine<'e> {
 }
 
 impl ControlPlanes {
-    /// Sets addresses and routes in the namespaces of the plan's routers, and begins to mirror them. From
-    /// then on interfaces have a carrier while the links of their ports are up.
+    /// Begins to mirror the `configured` namespaces of the plan's routers. From then on interfaces have a
+    /// carrier while the links of their ports are up.
     ///
     /// # Errors
-    /// The kernel's error.
-    pub(crate) fn start(plan: &Plan, lab: Option<&Lab>, engine: MirroredEngine<'_>) -> anyhow::Result<Self> {
+    /// A namespace can't be listened to.
+    pub(crate) fn start(
+        plan: &Plan,
+        (lab, configured): (Option<&Lab>, Vec<ConfiguredPlane>),
+        engine: MirroredEngine<'_>,
+    ) -> anyhow::Result<Self> {
         let planes = Self::default();
-        let configured = |router| {
-            let lab = lab.context("the routers' namespaces are not up")?;
-            ConfiguredPlane::of(router, lab)
-        };
-        let all = plan.control_planes().map(configured).collect::<anyhow::Result<_>>()?;
-        planes.follow(plan, (lab, all), engine)?;
+        planes.follow(plan, (lab, configured), engine)?;
         Ok(planes)
     }
 

@@ -13,6 +13,7 @@ use crate::open_ports::PortWatches;
 use crate::overview::{come, planned, rewired_text, scheduled_rewirings, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::planned_rewiring::AppliedChange;
+use crate::programs::change::ProgramChange;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::record_faults::RecordFaults;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
@@ -28,8 +29,9 @@ use longwire_control::{
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 
@@ -261,6 +263,16 @@ impl RunningInstance {
         }
     }
 
+    /// Logs the changes that have come of those that `plan`, which runs, schedules; returns the time.
+    pub(crate) fn note_scheduled(&self, plan: &Plan) -> Nanos {
+        let (now, mut log) = (self.elapsed(), self.log());
+        let since = std::mem::replace(&mut log.noted_until, now);
+        for (time, what) in come(plan, since, now) {
+            log.note(time, "scheduled", what);
+        }
+        now
+    }
+
     /// Logs changes of the verdict, and faults of ports.
     fn note_state(&self, report: &Report, elapsed: Nanos) {
         let mut log = self.log();
@@ -295,13 +307,9 @@ impl Instance for RunningInstance {
     fn stats(&self, filter: &RowFilter) -> Result<Value, Box<Problem>> {
         let installed = self.programs();
         let state = self.state();
-        match self.recent(&state) {
-            Ok(counted) => {
-                let programs = rows::counted(&state.plan, &installed);
-                selected(&self.ran(&state, counted, self.elapsed(), programs), filter)
-            }
-            Err(error) => Ok(json!({ "error": error.to_string() })),
-        }
+        let counted = self.recent(&state).map_err(|error| Problem::unavailable(error.to_string()))?;
+        let programs = rows::counted(&state.plan, &installed);
+        selected(&self.ran(&state, counted, self.elapsed(), programs), filter)
     }
 
     fn summary(&self) -> Result<Summary, SetError> {
@@ -366,13 +374,9 @@ impl Instance for RunningInstance {
     }
 
     fn events(&self, query: EventQuery) -> EventPage {
-        let (state, now) = (self.state(), self.elapsed());
-        let mut log = self.log();
-        let since = std::mem::replace(&mut log.noted_until, now);
-        for (time, what) in come(&state.plan, since, now) {
-            log.note(time, "scheduled", what);
-        }
-        let (log, last) = log.after(query.after);
+        let state = self.state();
+        let now = self.note_scheduled(&state.plan);
+        let (log, last) = self.log().after(query.after);
         let rewirings = &self.scheduled_rewirings;
         let planned = if query.planned { planned(&state.plan, rewirings, now) } else { Vec::new() };
         EventPage { planned, log, last }
@@ -433,7 +437,11 @@ impl Instance for RunningInstance {
 
     fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         let routers = Arc::clone(&self.state().objects.routers);
-        routers.forwarders(self.remote(), router, ask)
+        let answer = routers.forwarders(self.remote(), router, ask)?;
+        if let Some(change) = ProgramChange::of(router, ask, &answer) {
+            self.note_program(change);
+        }
+        Ok(answer)
     }
 
     fn rewire(&self, ask: &RewireRequest) -> Result<Made<RewireResponse>, SetError> {

@@ -208,6 +208,11 @@ impl LabLog {
 
     /// Reads everything.
     fn all_of(name: &str) -> Option<Self> {
+        // No lab has another name, and the path would be that of somebody else's file.
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+            return None;
+        }
         let log = File::open(log_of(name)).ok()?;
         Some(Self { log, name: name.to_owned() })
     }
@@ -229,4 +234,21 @@ fn wait_until_silent(sockets: &Path, pid: u32) -> anyhow::Result<()> {
         std::thread::sleep(LOOK);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_labs_have_logs() {
+        let file = std::env::temp_dir().join(format!("longwire-labs-{}.log", std::process::id()));
+        std::fs::write(&file, "of somebody else\n").unwrap();
+        let absolute = file.with_extension("").display().to_string();
+        let up = format!("{}{absolute}", "../".repeat(64));
+        for name in [&*absolute, &*up, "", "..", "a\nb"] {
+            assert!(EndedLab::by_itself(name).unwrap().is_none(), "{name}");
+        }
+        std::fs::remove_file(&file).expect("it is still there");
+    }
 }

@@ -1,6 +1,8 @@
-//! The thread that ends leases of programs.
+//! The log of changes of routers' programs, and the thread that ends their leases.
 
 use crate::instance::RunningInstance;
+use crate::objects::NoticedChange;
+use crate::programs::change::ProgramChange;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
@@ -14,7 +16,8 @@ impl RunningInstance {
         let watch = move || {
             while let Some(instance) = this.upgrade() {
                 let routers = Arc::clone(&instance.state().objects.routers);
-                let next = routers.end_leases(instance.remote());
+                let (ended, next) = routers.end_leases(instance.remote());
+                ended.into_iter().for_each(|change| instance.note_program(change));
                 drop(instance);
                 let gone = match next {
                     Some(wait) => line.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected),
@@ -26,5 +29,13 @@ impl RunningInstance {
             }
         };
         std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
+    }
+
+    /// Reports a change of a router's programs, and logs it.
+    pub(crate) fn note_program(&self, change: ProgramChange) {
+        let what = change.to_string();
+        // It is not saved, and nobody waits for that.
+        drop(self.state().objects.tell(|| NoticedChange::Program(change)));
+        self.log().note(self.elapsed(), "change", what);
     }
 }

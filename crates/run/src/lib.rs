@@ -7,6 +7,7 @@
 //! [`report_text`] writes it as text.
 #![forbid(unsafe_code)]
 
+pub mod absences;
 mod capacity_rows;
 mod carriers;
 mod changed_ports;
@@ -23,6 +24,7 @@ mod link_now;
 pub mod link_pattern;
 pub mod live_lines;
 mod metrics;
+pub mod named_files;
 pub mod nesp_client;
 mod nesp_counts;
 pub mod nesp_server;

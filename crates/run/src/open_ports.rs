@@ -12,7 +12,7 @@ use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
-use longwire_port::driver::{HostEnd, Open, PortRequest, opener};
+use longwire_port::driver::{HostEnd, Open, PortRequest, fault_in, opener};
 use longwire_port::interface::namespace;
 use longwire_scenario::{DriverSettings, Plan, Source};
 use longwire_units::Nanos;
@@ -356,7 +356,7 @@ impl Group {
         });
         let wanted: Vec<_> = wanted.collect();
         let opened = namespace::visit(&self.netns, || opener.ports(&wanted))?;
-        let opened = opened.map_err(anyhow::Error::from_boxed)?;
+        let opened = opened.map_err(|fault| anyhow::Error::from_boxed(fault_in(&self.netns, fault)))?;
         for (&place, queues) in self.places.iter().zip(opened) {
             ports[place] = queues;
         }

@@ -1,10 +1,12 @@
 //! The captures named by `--input PORT=FILE` and `--output PORT=FILE`, and their common epoch.
 
+use crate::named_files::{named_files, quoted};
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::pcap::Capture;
-use longwire_port::driver::pcap::{Select, first_stamp, interfaces};
+use longwire_port::driver::pcap::{Select, interfaces, start_of};
 use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -23,6 +25,9 @@ impl FromStr for PortFile {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
+            Some((_, "-")) => {
+                Err("name a file: - is not standard input or output here, ./- is a file of that name".into())
+            }
             Some((port, file)) if !port.is_empty() && !file.is_empty() => {
                 Ok(Self { port: port.into(), file: file.into() })
             }
@@ -55,7 +60,7 @@ impl Captures {
 pub struct PortFiles {
     /// By the port's place in the plan.
     pub captures: Vec<Captures>,
-    /// The earliest first timestamp of all inputs (since 1970); none if no input has a frame.
+    /// When the earliest of all inputs begins (since 1970); none if no input has a frame, or a start.
     pub epoch: Option<Nanos>,
 }
 
@@ -64,7 +69,7 @@ impl PortFiles {
     ///
     /// # Errors
     /// A port does not exist, has two files, or has both traffic sources and an input; a file is not a
-    /// capture, or is used twice.
+    /// capture, is used twice, or would be written over the scenario or a file that it names.
     pub fn new(plan: &Plan, inputs: &[PortFile], outputs: &[PortFile]) -> anyhow::Result<Self> {
         let mut captures = vec![Captures::default(); plan.ports.len()];
         for given in inputs {
@@ -83,7 +88,7 @@ impl PortFiles {
         }
         check_sources(plan, &captures)?;
         let mut files = Self { captures, epoch: None };
-        files.check_written([])?;
+        files.check_written(plan, [])?;
         files.look_into_inputs(plan)?;
         Ok(files)
     }
@@ -104,19 +109,26 @@ impl PortFiles {
         }
         check_sources(plan, &captures)?;
         let mut files = Self { captures, epoch: None };
-        let (read, written) = (read.iter().copied(), written.iter().copied());
-        check_apart(read.chain(files.inputs()), written.chain(files.outputs()))?;
+        let parts = if files.outputs().next().is_some() { scenario_files(plan) } else { Vec::new() };
+        let read = read.iter().copied().chain(parts.iter().map(PathBuf::as_path));
+        check_apart(read.chain(files.inputs()), written.iter().copied().chain(files.outputs()))?;
         files.look_into_inputs(plan)?;
         Ok(files)
     }
 
-    /// Finds the ports' interfaces in their inputs, and the first timestamp.
+    /// Finds the ports' interfaces in their inputs, and the earliest start.
     fn look_into_inputs(&mut self, plan: &Plan) -> anyhow::Result<()> {
         for (port, own) in plan.ports.iter().zip(&mut self.captures) {
             let Some(input) = &own.input else { continue };
+            let is_stream = std::fs::metadata(input).is_ok_and(|found| !found.is_file() && !found.is_dir());
+            ensure!(
+                !is_stream,
+                "{} is no file, and an input is read more than once; write it to a file first",
+                input.display()
+            );
             own.interface = interface_of(input, &port.name)?;
-            let first = first_stamp(input, own.interface.clone())?;
-            self.epoch = [self.epoch, first].into_iter().flatten().min();
+            let start = start_of(input, own.interface.clone())?;
+            self.epoch = [self.epoch, start].into_iter().flatten().min();
         }
         Ok(())
     }
@@ -141,25 +153,52 @@ impl PortFiles {
         records.chain(sent).map(Path::to_path_buf).collect()
     }
 
-    /// Checks that no file is written by two ports, or both read and written, and that none of them is one of
-    /// the `records`, which differ from each other.
+    /// Checks that no file is written by two ports, or both read and written, that none of them is one of the
+    /// `records`, which differ from each other, and that nothing is written over a part of the scenario.
     ///
     /// # Errors
     /// If a file is named twice.
-    pub fn check_written<'f>(&'f self, records: impl IntoIterator<Item = &'f Path>) -> anyhow::Result<()> {
-        check_apart(self.inputs(), self.outputs().chain(records))
+    pub fn check_written<'f>(
+        &'f self,
+        plan: &Plan,
+        records: impl IntoIterator<Item = &'f Path>,
+    ) -> anyhow::Result<()> {
+        let written: Vec<&Path> = self.outputs().chain(records).collect();
+        // Tasks of a sweep write nothing, and there are many of them.
+        let parts = if written.is_empty() { Vec::new() } else { scenario_files(plan) };
+        check_apart(parts.iter().map(PathBuf::as_path).chain(self.inputs()), written.into_iter())
     }
 }
 
-/// Checks that no file is written twice, or both read and written.
-fn check_apart<'f>(
+/// The scenario's file, and those that it names except for what its ports write.
+fn scenario_files(plan: &Plan) -> Vec<PathBuf> {
+    let stages = plan.stages.iter().map(|stage| &*stage.plan);
+    let ports: Vec<&Port> = std::iter::once(plan).chain(stages).flat_map(|plan| &plan.ports).collect();
+    let names: HashSet<&str> = ports.iter().map(|port| &*port.name).collect();
+    let outputs = ports.iter().filter_map(|port| Captures::of_scenario(port).output);
+    let outputs: HashSet<PathBuf> = outputs.map(|output| full(&output)).collect();
+    let lines = plan.text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    // A port is in quotes, too: what it sends may be in a file of its name.
+    let mut files = named_files(plan.folder(), lines.flat_map(quoted).filter(|name| !names.contains(name)));
+    files.retain(|file| !outputs.contains(&full(file)));
+    files.extend(Some(PathBuf::from(&plan.file)).filter(|file| file.is_file()));
+    files
+}
+
+/// Checks that no file is written twice, or both read and written. Devices such as /dev/null may be.
+///
+/// # Errors
+/// If a file is named twice.
+pub fn check_apart<'f>(
     read: impl Iterator<Item = &'f Path>,
     written: impl Iterator<Item = &'f Path>,
 ) -> anyhow::Result<()> {
     let mut known: Vec<_> = read.map(full).collect();
     for file in written {
         let path = full(file);
-        if known.contains(&path) && !path.starts_with("/dev") {
+        // In /dev/shm there are files.
+        let is_device = path.starts_with("/dev") && std::fs::metadata(&path).is_ok_and(|it| !it.is_file());
+        if known.contains(&path) && !is_device {
             bail!("{} is named twice, once as an output; name another file", file.display());
         }
         known.push(path);
@@ -240,7 +279,9 @@ mod tests {
         assert!(error(&[], &["a=x", "b=x"]).contains("named twice"));
         assert!(error(&[], &["a=x", "b=./x"]).contains("named twice"));
         assert!(error(&["a=/nowhere/x.pcap"], &[]).contains("/nowhere/x.pcap"));
+        assert!(error(&["a=/dev/null"], &[]).contains("/dev/null is no file"));
         assert!("a".parse::<PortFile>().is_err() && "=x".parse::<PortFile>().is_err());
+        assert!("a=-".parse::<PortFile>().unwrap_err().contains("- is not standard input"));
     }
 
     #[test]
@@ -266,12 +307,55 @@ mod tests {
     }
 
     #[test]
+    fn devices_may_be_named_twice_and_files_beside_them_not() {
+        let twice = |file: &Path| check_apart([file].into_iter(), [file].into_iter()).is_ok();
+        assert!(twice(Path::new("/dev/null")));
+        let file = PathBuf::from(format!("/dev/shm/longwire-{}.pcap", std::process::id()));
+        assert!(!twice(&file), "it would be made");
+        if std::fs::write(&file, "").is_ok() {
+            let passes = twice(&file);
+            std::fs::remove_file(&file).unwrap();
+            assert!(!passes, "it would be overwritten");
+        }
+    }
+
+    #[test]
+    fn what_a_scenario_is_made_of_is_not_written() {
+        let folder = std::env::temp_dir().join(format!("longwire-port-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        let text = "[[port]]\nname = \"a\"\ndriver = \"pcap\"\noutput = \"own.pcap\"\n[[port]]\n\
+            name = \"b\"\ndriver = \"pcap\"\n[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n\
+            rate = { kind = \"trace\", file = \"up.trace\" }\n # --output \"b=x\", \"x\"\n";
+        let trace = "0 s 20 Mbit/s\n12 s end\n";
+        for name in ["own.pcap", "b", "x"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::fs::write(at("net.toml"), text).unwrap();
+        std::fs::write(at("up.trace"), trace).unwrap();
+        std::os::unix::fs::symlink(at("net.toml"), at("link")).unwrap();
+        let plan = longwire_scenario::parse(&at("net.toml").display().to_string(), text).unwrap();
+        let written = |name: &str| {
+            let output = PortFile { port: "b".into(), file: at(name) };
+            PortFiles::new(&plan, &[], &[output]).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let refused = ["net.toml", "link", "up.trace", "own.pcap"].map(written);
+        let passed = ["x", "b", "new.pcap"].map(written);
+        let again = PortFiles::new(&plan, &[], &[]).map(|_| ()).map_err(|error| error.to_string());
+        std::fs::remove_dir_all(&folder).unwrap();
+        for result in refused {
+            assert!(result.as_ref().is_err_and(|why| why.contains("named twice")), "{result:?}");
+        }
+        assert_eq!((passed, again), ([Ok(()), Ok(()), Ok(())], Ok(())));
+    }
+
+    #[test]
     fn records_are_files_of_their_own() {
         let files = PortFiles::new(&plan(), &[], &given(&["b=x.pcapng"])).unwrap();
         let records = |log: &str, record: &str| {
             let log = Some(LogOptions { file: log.into(), links: None });
             let records = RecordOptions { record: Some(record.into()), log, ..RecordOptions::default() };
-            files.check_written(records.files()).map_err(|error| error.to_string())
+            files.check_written(&plan(), records.files()).map_err(|error| error.to_string())
         };
         assert_eq!(records("log.pcapng", "all.pcapng"), Ok(()));
         assert_eq!(records("/dev/null", "/dev/null"), Ok(()));

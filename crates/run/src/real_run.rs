@@ -1,6 +1,6 @@
 //! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
 
-use crate::control_planes::{ControlPlanes, MirroredEngine};
+use crate::control_planes::{ConfiguredPlane, ControlPlanes, MirroredEngine};
 use crate::instance::RunningInstance;
 use crate::nesp_server::NespSetup;
 use crate::objects::links::LiveLinks;
@@ -93,11 +93,8 @@ impl RealRun {
     /// If a port can't be opened, or memory is lacking; then the hosts are taken down.
     pub fn start(plan: Plan, mut hosts: Option<TestHosts>, options: RealOptions) -> anyhow::Result<Self> {
         let _kept_off = keep_off(&plan);
-        let files = match options.files {
-            Some(files) => files,
-            None => PortFiles::new(&plan, &[], &[])?,
-        };
-        files.check_written(options.records.files())?;
+        let files = options.files.map_or_else(|| PortFiles::new(&plan, &[], &[]), Ok)?;
+        files.check_written(&plan, options.records.files())?;
         if let Some(finding) = plan.routers.iter().find_map(|router| router.not_in_real_time.as_ref()) {
             anyhow::bail!("{finding}");
         }
@@ -124,11 +121,14 @@ impl RealRun {
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, &built.media);
         let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);
-        let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
+        let configured = ConfiguredPlane::all_of(&plan, lab)?;
+        let started = longwire_clock::monotonic();
+        records.note_start(started);
+        let run = built.setup.start_at(started);
         let (remote, routers, links) = (run.remote(), &built.routers[..], &built.layout.links[..]);
         let engine = MirroredEngine { remote: &remote, routers, links };
-        let planes = match ControlPlanes::start(&plan, lab, engine) {
+        let planes = match ControlPlanes::start(&plan, (lab, configured), engine) {
             Ok(planes) => planes,
             Err(error) => {
                 run.stop();

@@ -39,8 +39,8 @@ struct CaptureFile {
 }
 
 enum CaptureContents {
-    /// Arrivals at all ports, in the order of the plan.
-    Arrivals(Vec<String>),
+    /// Arrivals at all ports, in the order of the plan, and when the run has started on the engine's clock.
+    Arrivals { ports: Vec<String>, start: Option<Nanos> },
     /// What a port sends.
     Output(String),
 }
@@ -48,9 +48,13 @@ enum CaptureContents {
 impl CaptureFile {
     fn begin(&self, file: File) -> Result<Recorder, PcapError> {
         match &self.contents {
-            CaptureContents::Arrivals(ports) => {
+            CaptureContents::Arrivals { ports, start } => {
                 let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
-                Recorder::begin(&self.path, file, &ports, self.epoch)
+                let mut recorder = Recorder::begin(&self.path, file, &ports, self.epoch)?;
+                if let &Some(start) = start {
+                    recorder.note_start(start);
+                }
+                Ok(recorder)
             }
             CaptureContents::Output(port) => Recorder::of_port(&self.path, file, port, self.epoch),
         }
@@ -96,6 +100,14 @@ impl Capture {
         }
     }
 
+    /// Notes the start of the run in this file of arrivals, and in those that follow.
+    fn note_start(&mut self, time: Nanos) {
+        if let CaptureContents::Arrivals { start, .. } = &mut self.file.contents {
+            *start = Some(time);
+            self.recorder.note_start(time);
+        }
+    }
+
     fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
         self.recorder.finish()?;
         let next = self.file.begin(self.maker.next(rotation, &self.file.path)?)?;
@@ -126,7 +138,7 @@ impl Recording {
         ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
         let ports_of_plan = plan.ports.iter().map(|port| port.name.to_string()).collect();
-        let contents = CaptureContents::Arrivals(ports_of_plan);
+        let contents = CaptureContents::Arrivals { ports: ports_of_plan, start: None };
         let capture = Capture::create(CaptureFile { path: path.into(), contents, epoch: epoch() }, maker)?;
         let recorded = |(place, port)| {
             let capture = Arc::clone(&capture);
@@ -134,6 +146,11 @@ impl Recording {
         };
         let ports = plan.queue_places().zip(ports).map(recorded).collect();
         Ok((Self(capture), ports))
+    }
+
+    /// Notes when the run starts, before anything is recorded.
+    pub fn note_start(&self, time: Nanos) {
+        lock(&self.0).note_start(time);
     }
 
     /// Flushes the buffer.

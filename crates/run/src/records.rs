@@ -158,6 +158,11 @@ impl RealRecords {
         self.log.0.as_mut()?.observer(worker)
     }
 
+    /// Called just before the engine starts, at `start` on its clock, while nothing arrives.
+    pub fn note_start(&self, start: Nanos) {
+        self.captures.iter().for_each(|capture| capture.note_start(start));
+    }
+
     /// Says where the links of `plan` are, before the engine starts.
     pub fn place(&self, plan: &Plan, links: &[LinkRef]) {
         if let Some(logged) = self.logged_links() {

@@ -4,12 +4,12 @@
 use crate::programs::rows;
 use crate::{router_rows, verdict};
 use longwire_report::shown::{self, columns};
-use longwire_report::{Report, Row};
+use longwire_report::{Report, Row, Scalar};
 use longwire_units::{counted, plural};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Most lines for links, for routers, for programs, for levels, and for sources.
+/// Most lines for links, for routers, for control planes, for programs, for levels, and for sources.
 const MOST_LINES: usize = 24;
 
 /// Writes the report.
@@ -38,6 +38,9 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
     print_more(routers.len(), "routers", out)?;
     routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
+    let planes = of_kind("control-plane");
+    print_table(out, planes.iter().take(MOST_LINES).map(|row| plane_line(row)).collect())?;
+    print_more(planes.len(), "control planes", out)?;
     let programs = of_kind("program");
     print_table(out, programs.iter().take(MOST_LINES).map(|row| program_line(row)).collect())?;
     print_more(programs.len(), "programs", out)?;
@@ -105,20 +108,36 @@ fn link_lines(links: Vec<&Row>) -> Vec<Vec<Cell>> {
         chosen.truncate(MOST_LINES);
         chosen.sort_by_key(|(place, _)| *place);
     }
-    chosen.into_iter().map(|(_, row)| link_line(row)).collect()
+    let has = |counter: &str| chosen.iter().any(|(_, row)| number(row, counter) > 0);
+    let [made, gone]: [Vec<&CountColumn>; 2] =
+        RARE_COUNTS.map(|columns| columns.iter().filter(|(_, counter)| has(counter)).collect());
+    chosen.iter().map(|(_, row)| link_line(row, &made, &gone)).collect()
 }
 
-fn link_line(row: &Row) -> Vec<Cell> {
-    vec![
-        ("link", name(row)),
-        ("in", count(row, "in_packets")),
-        ("out", count(row, "out_packets")),
+/// A column, and the counter in it.
+type CountColumn = (&'static str, &'static str);
+
+/// What enters and leaves few links, by making, consuming and steering: columns that a table has if they are
+/// not empty, so that its rows add up.
+const RARE_COUNTS: [&[CountColumn]; 2] =
+    [&[("made", "made_packets")], &[("consumed", "consumed_packets"), ("steered", "steered_packets")]];
+
+fn link_line(row: &Row, made: &[&CountColumn], gone: &[&CountColumn]) -> Vec<Cell> {
+    let rare = |columns: &[&CountColumn]| -> Vec<Cell> {
+        columns.iter().map(|(name, counter)| (*name, count(row, counter))).collect()
+    };
+    let mut line = vec![("link", name(row)), ("in", count(row, "in_packets"))];
+    line.extend(rare(made));
+    line.push(("out", count(row, "out_packets")));
+    line.extend(rare(gone));
+    line.extend([
         ("queued", count(row, "queued_packets")),
         ("on its way", count(row, "travelling_packets")),
         ("rate", shown::rate(measured(row))),
         ("max late", shown::time(number(row, "max_late_ns") as f64)),
         ("dropped", drops(row.extra.get("dropped"))),
-    ]
+    ]);
+    line
 }
 
 fn port_line(row: &Row) -> Vec<Cell> {
@@ -148,6 +167,17 @@ fn router_line(row: &Row) -> Vec<Cell> {
         ("neighbours", count(row, "neighbours")),
         ("exceptions", drops(row.extra.get("exceptions"))),
         ("policed", drops(row.extra.get("policed"))),
+    ]
+}
+
+fn plane_line(row: &Row) -> Vec<Cell> {
+    vec![
+        ("control plane", name(row)),
+        ("routes", count(row, "routes")),
+        ("neighbours", count(row, "neighbours")),
+        ("changes", count(row, "changes")),
+        ("refused", count(row, "refused")),
+        ("overflows", count(row, "overflows")),
     ]
 }
 
@@ -259,8 +289,8 @@ fn source_line(row: &Row) -> Vec<Cell> {
     let known = |name: &str| if row.extra.contains_key(name) { count(row, name) } else { "-".into() };
     vec![
         ("source", name(row)),
-        ("sent", row.expected.as_ref().map_or(String::new(), ToString::to_string)),
-        ("received", row.measured.as_ref().map_or(String::new(), ToString::to_string)),
+        ("sent", whole(row.expected.as_ref())),
+        ("received", whole(row.measured.as_ref())),
         ("lost", known("lost")),
         ("copies", known("copies")),
         ("corrupt", known("corrupt")),
@@ -359,8 +389,17 @@ fn count(row: &Row, name: &str) -> String {
     shown::count(number(row, name))
 }
 
+/// A number of packets, or what is known instead of it.
+fn whole(number: Option<&Scalar>) -> String {
+    match number {
+        Some(Scalar::Whole(number @ 0..)) => shown::count(number.unsigned_abs()),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
 fn measured(row: &Row) -> f64 {
-    row.measured.as_ref().and_then(longwire_report::Scalar::as_f64).unwrap_or(0.0)
+    row.measured.as_ref().and_then(Scalar::as_f64).unwrap_or(0.0)
 }
 
 fn text(value: &Value) -> &str {
@@ -383,15 +422,65 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted() {
         let mut report = Report::new("run");
-        for (kind, all) in [("router", 25), ("program", 26), ("level", 27), ("source", 24)] {
+        let kinds = [("router", 25), ("program", 26), ("level", 27), ("control-plane", 28), ("source", 24)];
+        for (kind, all) in kinds {
             report.extend((0..all).map(|number| Row::new(format!("{kind}{number}"), "").extra("kind", kind)));
         }
         let mut out = Vec::new();
         write(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        for left_out in ["(24 of 25 routers;", "(24 of 26 programs;", "(24 of 27 levels;"] {
-            assert!(text.contains(left_out), "{left_out} {text}");
+        let all = ["25 routers;", "26 programs;", "27 levels;", "28 control planes;"];
+        for left_out in all.map(|all| format!("(24 of {all}")) {
+            assert!(text.contains(&left_out), "{left_out} {text}");
         }
         assert!(!text.contains("sources;"), "{text}");
+    }
+
+    /// The text of a report with these rows, with each run of spaces as one.
+    fn text_of(rows: Vec<Row>) -> String {
+        let mut report = Report::new("run");
+        report.extend(rows);
+        let mut out = Vec::new();
+        write(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let words = |line: &str| -> Vec<String> {
+            line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        text.lines().map(|line| words(line).join(" ") + "\n").collect()
+    }
+
+    #[test]
+    fn rows_of_links_add_up() {
+        let link = |name: &str, counters: &[(&str, u64)]| {
+            let row = Row::new(name, "bit/s").extra("kind", "link");
+            counters.iter().fold(row, |row, (counter, packets)| row.extra(*counter, *packets))
+        };
+        let plain = || link("plain", &[("in_packets", 5), ("out_packets", 5)]);
+        let steers = link("steers", &[("in_packets", 9), ("out_packets", 2), ("steered_packets", 7)]);
+        let copies = link("copies", &[("in_packets", 4), ("made_packets", 2), ("out_packets", 6)]);
+        assert!(text_of(vec![plain()]).contains("\nlink in out queued on its way rate"));
+        let text = text_of(vec![plain(), steers]);
+        assert!(text.contains("\nlink in out steered queued on"), "{text}");
+        assert!(text.contains("\nplain 5 5 0 0") && text.contains("\nsteers 9 2 7 0"), "{text}");
+        let text = text_of(vec![copies, plain()]);
+        assert!(text.contains("\nlink in made out queued on"), "{text}");
+        assert!(text.contains("\ncopies 4 2 6 0") && text.contains("\nplain 5 0 5 0"), "{text}");
+    }
+
+    #[test]
+    fn control_planes_have_a_table_with_what_was_refused() {
+        let plane = Row::new("west", "routes").measured(17).extra("kind", "control-plane");
+        let counters = [("routes", 17), ("neighbours", 5), ("changes", 31), ("refused", 2), ("overflows", 1)];
+        let plane = counters.into_iter().fold(plane, |row, (counter, count)| row.extra(counter, count));
+        let text = text_of(vec![plane]);
+        let table = "\ncontrol plane routes neighbours changes refused overflows\nwest 17 5 31 2 1\n";
+        assert!(text.contains(table), "{text}");
+    }
+
+    #[test]
+    fn numbers_of_a_row_are_written_alike() {
+        let source = Row::new("s", "").extra("kind", "source").expected(16_667).measured(10_262);
+        let text = text_of(vec![source.extra("lost", 6_405)]);
+        assert!(text.contains("\ns 16\u{a0}667 10\u{a0}262 6\u{a0}405 "), "{text}");
     }
 }

@@ -35,31 +35,44 @@ impl RunningInstance {
     /// Brings it to a scenario: settings of links, sources and media change at one instant, then those of
     /// routers, then links, hosts, ports, bridges, routers and sources join and leave at one instant. All is
     /// checked, hosts are made and ports opened, before anything changes. What removed links hold is dropped
-    /// and counted.
+    /// and counted. If something fails after settings have changed, the scenario stays the one before, with
+    /// these changes.
     ///
     /// # Errors
-    /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
-    /// nothing has changed then.
+    /// If the scenario is wrong, differs in what can't change while it runs and the rest is not wanted, or
+    /// the first change fails; nothing has changed then.
     pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<AppliedChange<Comparison>, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shown, text, rewiring) = {
+        let (mut shown, text, rewiring, made) = {
             let state = self.state();
             let running = self.running(&state);
-            let (shown, changes, rewiring) = running.changes_to(wanted)?;
+            let (mut shown, changes, rewiring) = running.changes_to(wanted)?;
             let text = changes.text();
             let rewiring = rewiring.map(|planned| self.ready(planned)).transpose()?;
-            running.make(changes)?;
-            (shown, text, rewiring)
+            let made = running.make(changes, &mut shown);
+            (shown, text, rewiring, made)
         };
-        let fault = match rewiring {
-            Some(ready) => self.take_over(ready)?,
-            None if shown.refused.is_empty() => {
-                // The objects are the same: only the text differs.
-                let mut state = self.replace_state();
-                state.plan = Arc::new(Plan { text, ..(*state.plan).clone() });
-                None
+        let brought = match (made, rewiring) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(ready)) => self.take_over(ready),
+            (Ok(()), None) => {
+                if shown.refused.is_empty() {
+                    // The objects are the same: only the text differs.
+                    let mut state = self.replace_state();
+                    state.plan = Arc::new(Plan { text, ..(*state.plan).clone() });
+                }
+                Ok(None)
             }
-            None => None,
+        };
+        let fault = match brought {
+            Ok(fault) => fault,
+            Err(error) if shown.changes.is_empty() => return Err(error),
+            Err(error) => {
+                let made = shown.changes.len();
+                // Nothing has joined or left.
+                shown = Comparison { changes: shown.changes, ..Comparison::default() };
+                Some(refused(format!("not all of it was applied, only changes of {made} objects: {error}")))
+            }
         };
         Ok(AppliedChange { done: shown, fault })
     }
@@ -76,7 +89,8 @@ impl RunningInstance {
         // Changes that were written behind the scenario are what objects are set to: they stay that.
         let old = without_changes(&plan.text);
         let text = edited(old, &ask.add, &ask.remove).map_err(|error| self.not_edited(error))?;
-        let new = parse_after(&plan, &text).map_err(|error| not_added(error, &text, &ask.add))?;
+        let new = parse_after(&plan, &text, self.elapsed());
+        let new = new.map_err(|error| not_added(error, &text, &ask.add))?;
         if let Some(section) = changed_sections(old, &text).first() {
             return Err(SetError::Refused(format!(
                 "{section} differs, and only links, hosts, ports, bridges, sources, and routers with their \
@@ -123,7 +137,7 @@ impl RunningInstance {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         let text = advanced(without_changes(&old.text), time).map_err(refused)?;
-        self.follow(&parse_after(&old, &text).map_err(refused)?, drained)
+        self.follow(&parse_after(&old, &text, time).map_err(refused)?, drained)
     }
 
     /// Brings it to the objects of a plan. The caller has the lock.
@@ -170,6 +184,8 @@ impl RunningInstance {
     /// # Errors
     /// If the engine does not take it over; then it goes on as before.
     fn take_over(&self, ready: ReadyRewiring) -> Result<Option<SetError>, SetError> {
+        // The next plan does not have events that are over, and whose objects go.
+        self.note_scheduled(&self.state().plan);
         let ReadyRewiring { planned, mut ports, levels } = ready;
         let PlannedRewiring { new, made, .. } = planned;
         let fresh: HashSet<u32> = made.added.iter().copied().collect();

@@ -26,10 +26,11 @@ impl FileMaker {
     /// Those of the system.
     pub fn create(&self, path: &Path) -> io::Result<File> {
         let has_content = || fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
-        self.with_rights(|| match self.rotation.filter(|_| has_content()) {
+        let made = self.with_rights(|| match self.rotation.filter(|_| has_content()) {
             Some(rotation) => rotation.next(path),
             None => File::create(path),
-        })
+        });
+        made.map_err(|error| with_fix(error, path))
     }
 
     /// The rotation, if a file of this length is to be rotated.
@@ -66,23 +67,41 @@ pub struct Rotation {
 impl Rotation {
     /// Renames the files of this path, replacing the oldest, and creates a new one.
     fn next(self, path: &Path) -> io::Result<File> {
-        let owner = fs::metadata(path)?;
+        // Somebody may have removed the file: it is made anew.
+        let owner = fs::metadata(path).ok();
         for number in (1..self.files).rev() {
             let from = if number == 1 { path.into() } else { older(path, number - 1) };
-            match fs::rename(from, older(path, number)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            if_there(fs::rename(from, older(path, number)))?;
         }
         if self.files == 1 {
             // Truncated, it would be another log for those who read it.
-            fs::remove_file(path)?;
+            if_there(fs::remove_file(path))?;
         }
         let file = File::create(path)?;
-        // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of them.
-        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        if let Some(owner) = owner {
+            // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of
+            // them.
+            let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        }
         Ok(file)
     }
+}
+
+/// The error of a file that can't be made: if its folder is missing, with the fix.
+fn with_fix(error: io::Error, path: &Path) -> io::Error {
+    // A name alone has a folder without a name, which is there.
+    let folder = path.parent().filter(|folder| *folder != Path::new("") && !folder.exists());
+    match folder {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("{error}; make the folder {} first", folder.display()))
+        }
+        _ => error,
+    }
+}
+
+/// What was done with a file, which need not be there.
+fn if_there(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// The name of an older file: `run.lwlog` becomes `run.1.lwlog`, then `run.2.lwlog`; `run` becomes `run.1`.
@@ -117,6 +136,29 @@ mod tests {
         fs::write(&path, "e").unwrap();
         without.create(&path).unwrap();
         assert_eq!([content("run.csv").as_deref(), content("run.1.csv").as_deref()], [Some(""), Some("d")]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let error = FileMaker::default().create(Path::new("/nowhere/logs/run.csv")).unwrap_err();
+        assert!(error.to_string().ends_with("; make the folder /nowhere/logs first"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_removed_is_made_anew() {
+        let folder = std::env::temp_dir().join(format!("longwire-rotation-gone-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (path, maker) = (folder.join("run.csv"), FileMaker::default());
+        for files in [1, 3] {
+            let rotation = Rotation { size: 10, files };
+            fs::write(&path, "a").unwrap();
+            maker.next(rotation, &path).unwrap();
+            fs::remove_file(&path).unwrap();
+            maker.next(rotation, &path).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "", "{files}");
+        }
+        assert_eq!(fs::read_to_string(folder.join("run.2.csv")).unwrap(), "a", "older ones move on");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -4,6 +4,7 @@ use crate::objects::sources::why_silent;
 use crate::replay_port::PortWatch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
 use crate::tunnel_rows::{tunnel_json, underlay_json, underlay_notes};
+use crate::verdict::is_judged;
 use longwire_control::Kind;
 use longwire_engine::{
     Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
@@ -284,6 +285,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
     let late = &fidelity.lateness;
     json!({
         "faithful": fidelity.faithful,
+        "judged": is_judged(fidelity),
         "causes": fidelity.causes,
         "brief": fidelity.brief,
         "packets": late.packets,

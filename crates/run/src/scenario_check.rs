@@ -1,5 +1,6 @@
 //! What a scenario needs of this machine, and what of it does not fit: the report of `check`.
 
+use crate::absences::{Absence, absences};
 use crate::capacity_rows;
 use crate::objects::sources::why_silent;
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
@@ -18,6 +19,8 @@ pub struct ScenarioCheck {
     pub report: Report,
     /// What is allowed, but may not be meant.
     pub notes: Vec<String>,
+    /// What its ports need in a run, and is not here now.
+    pub absences: Vec<Absence>,
     /// Changes during the run, by time.
     pub timeline: Vec<String>,
 }
@@ -52,7 +55,7 @@ impl ScenarioCheck {
         notes.extend(capacity_rows::notes(&capacity, from));
         let cores = u32::try_from(report.machine.cores).unwrap_or(u32::MAX);
         notes.extend(crowded(plan, cores));
-        Ok(Self { report, notes, timeline })
+        Ok(Self { report, notes, absences: absences(plan), timeline })
     }
 }
 

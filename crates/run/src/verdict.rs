@@ -33,6 +33,12 @@ pub fn brief(fidelity: &Fidelity) -> String {
     }
 }
 
+/// Whether there is a verdict: a fault is one at any number of packets, none needs enough of them.
+pub const fn is_judged(fidelity: &Fidelity) -> bool {
+    let packets = fidelity.lateness.packets;
+    packets >= ENOUGH || (packets > 0 && fidelity.brief.is_some())
+}
+
 /// Whether packets have shown that the link was faithful: none may mean that they took another way.
 pub const fn has_shown_faithful(fidelity: &Fidelity) -> bool {
     fidelity.faithful && fidelity.lateness.packets > 0
@@ -97,6 +103,16 @@ mod tests {
             [shown(0, None), shown(99, None), shown(100, None), shown(100, Some("CPU busy"))],
             [false, true, true, false]
         );
+        let is_judged = |packets, cause| is_judged(&judged(packets, cause));
+        for (packets, cause, has_verdict) in [
+            (0, None, false),
+            (0, Some("CPU busy"), false),
+            (99, None, false),
+            (9, Some("CPU busy"), true),
+            (100, None, true),
+        ] {
+            assert_eq!(is_judged(packets, cause), has_verdict, "{}", said(packets, cause));
+        }
         assert_eq!(said(0, None), "nothing crossed the link");
         assert_eq!(said(99, None), "too few packets to judge (99)");
         assert_eq!(said(100, None), "faithful");

@@ -78,7 +78,7 @@ pub fn simulate(
             source.name
         );
     }
-    files.check_written(options.files())?;
+    files.check_written(plan, options.files())?;
     let open = open_virtual(plan, files)?;
     let mut watches = open.watches;
     watches.widen(at_last.source_numbers);

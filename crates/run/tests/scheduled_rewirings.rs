@@ -1,7 +1,8 @@
 //! Additions and removals that a scenario schedules, among the events of its run.
 
-use longwire_control::{EventQuery, Instance, RewireRequest};
+use longwire_control::{EventQuery, Instance, RewireRequest, ScenarioRequest};
 use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_units::Nanos;
 
 const SCHEDULED: &str = r#"
 [[port]]
@@ -106,5 +107,111 @@ fn a_scheduled_addition_that_fails_is_logged() {
     };
     assert_eq!(fault.at_ns, 4_000_000);
     assert!(fault.what.starts_with("[[at]] 4 ms: "), "{}", fault.what);
+    run.stop();
+}
+
+/// Links that events change, which are over after 3 ms, or will be after an hour.
+const CHANGED: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.1"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.1.2"
+
+[[port]]
+name = "c"
+driver = "source"
+addresses = "10.0.1.3"
+
+[[link]]
+name = "soon"
+from = "a"
+to = "b"
+delay = "1 ms"
+
+[[link]]
+name = "late"
+from = "a"
+to = "c"
+delay = "1 ms"
+
+[[at]]
+time = "1 ms"
+link = ["soon", "late"]
+ramp = "2 ms"
+delay = "9 ms"
+
+[[at]]
+time = "1 h"
+link = "late"
+delay = "5 ms"
+"#;
+
+/// Starts a run, and waits until the first event is over.
+fn changed(what: &str) -> RealRun {
+    let plan = longwire_scenario::parse("changed.toml", CHANGED).unwrap();
+    let name = format!("t{}-{what}", std::process::id());
+    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    while run.instance().elapsed() < Nanos::from_millis(4) {
+        std::thread::yield_now();
+    }
+    run
+}
+
+/// The scenario that runs, and what has been logged.
+fn written_and_logged(run: &RealRun) -> (String, Vec<String>) {
+    let log = run.instance().events(EventQuery { after: 0, planned: false }).log;
+    let log = log.into_iter().filter(|event| ["change", "scheduled"].contains(&&*event.kind));
+    (run.instance().scenario().unwrap(), log.map(|event| event.what).collect())
+}
+
+#[test]
+fn a_link_is_removed_whose_event_is_over_and_no_other() {
+    let run = changed("over");
+    let remove = |name: &str| {
+        let ask = RewireRequest { remove: vec![name.into()], ..RewireRequest::default() };
+        run.instance().rewire(&ask).map(|made| made.wait().map(drop))
+    };
+    let error = remove("late").unwrap_err().to_string();
+    assert!(error.contains("at \"1 h\", link: it changes \"late\""), "{error}");
+    assert!(error.contains("take that event away first"), "{error}");
+    remove("soon").unwrap().unwrap();
+    let (text, log) = written_and_logged(&run);
+    assert!(text.contains("link = [\"late\"]") && !text.contains("name = \"soon\""), "{text}");
+    // What its event has changed of others is still that event's.
+    assert!(!text.contains("time = \"0 s\""), "{text}");
+    longwire_scenario::parse("changed.toml", &text).unwrap();
+    assert_eq!(log.len(), 2, "{log:?}");
+    assert!(log[0].starts_with("soon, late: delay 9 ms") && log[1] == "removed link soon", "{log:?}");
+    run.stop();
+}
+
+#[test]
+fn a_scenario_without_a_link_and_its_event_is_applied() {
+    let run = changed("applied");
+    let link = "[[link]]\nname = \"soon\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"1 ms\"\n\n";
+    let without = |text: String| text.replace(link, "").replace("[\"soon\", \"late\"]", "[\"late\"]");
+    let apply = |toml: String| {
+        let made = run.instance().apply(&ScenarioRequest { toml, partial: false });
+        made.map(|made| made.wait().unwrap()).map_err(|error| error.to_string())
+    };
+    // Events of what stays, and those still to come, can't be left out or changed.
+    for other in [
+        CHANGED.replace("\nlink = [\"soon\", \"late\"]", "\nlink = \"soon\""),
+        CHANGED.replace("time = \"1 h\"", "time = \"2 h\""),
+        CHANGED.replace("time = \"1 ms\"", "time = \"2 ms\""),
+    ] {
+        let error = apply(other).unwrap_err();
+        assert!(error.contains("[[at]]: it is fixed when the instance starts"), "{error}");
+    }
+    let done = apply(without(CHANGED.into())).unwrap();
+    let removed: Vec<_> = done.removed.iter().map(|gone| &*gone.name).collect();
+    assert_eq!((removed, done.changes.len()), (vec!["soon"], 0), "{done:?}");
+    let (text, _) = written_and_logged(&run);
+    assert!(text.contains("link = [\"late\"]") && !text.contains("name = \"soon\""), "{text}");
     run.stop();
 }

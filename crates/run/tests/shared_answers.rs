@@ -1,6 +1,6 @@
-//! Answers that clients share: which lists, and until when.
+//! Answers that clients share: which lists, and until when; and what is answered when nothing can be counted.
 
-use longwire_control::{Edition, Instance, Kind, ObjectQuery};
+use longwire_control::{Edition, Instance, Kind, ObjectQuery, RowFilter};
 use longwire_run::real_run::{RealOptions, RealRun};
 
 /// Two ports without interfaces, a router between them with a flow, and a link.
@@ -65,4 +65,14 @@ fn clients_share_the_lists_of_links_and_routers_until_one_changes_them() {
     assert!(instance.kept(Some(Kind::Flow)).is_none());
     assert!(instance.kept(None).is_none(), "programs count in the totals");
     run.stop();
+}
+
+#[test]
+fn counters_that_can_not_be_had_are_a_problem_and_no_answer() {
+    let plan = longwire_scenario::parse("ended.toml", ROUTED).unwrap();
+    let name = format!("t{}-ended", std::process::id());
+    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let ended = run.stop();
+    let problem = ended.instance.stats(&RowFilter::default()).unwrap_err();
+    assert_eq!((problem.status, &*problem.detail), (503, "the run has ended or does not answer"));
 }

@@ -1,6 +1,6 @@
-//! SIGINT, SIGTERM and SIGHUP: the first signal ends the run, a second one ends this process.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: the first signal ends the run, a second one ends this process.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -59,10 +59,16 @@ impl StopSignals {
     }
 }
 
-/// The signals by which a user ends a process. Under `nohup` SIGHUP is not one.
+/// The signals by which a user ends a process. Under `nohup` SIGHUP is not one, nor is SIGQUIT behind `&` in
+/// a script.
 pub fn asking() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    [SIGINT, SIGTERM].into_iter().chain(Some(SIGHUP).filter(|signal| !is_ignored(*signal, &status))).collect()
+    asking_by(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The signals by which a user ends a process with this `/proc/PID/status`.
+fn asking_by(status: &str) -> Vec<i32> {
+    let heeded = [SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal, status));
+    [SIGINT, SIGTERM].into_iter().chain(heeded).collect()
 }
 
 /// Whether a process ignores a signal, from the text of its `/proc/PID/status`.
@@ -91,5 +97,12 @@ mod tests {
         let status = "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
         assert!(is_ignored(SIGHUP, status) && !is_ignored(SIGINT, status));
         assert!(!is_ignored(SIGHUP, "SigIgn:\t0000000000001000\n") && !is_ignored(SIGHUP, ""));
+    }
+
+    #[test]
+    fn all_signals_of_a_terminal_ask_for_the_end_unless_they_are_ignored() {
+        assert_eq!(asking_by(""), [SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+        assert_eq!(asking_by("SigIgn:\t0000000000000001\n"), [SIGINT, SIGTERM, SIGQUIT]);
+        assert_eq!(asking_by("SigIgn:\t0000000000000006\n"), [SIGINT, SIGTERM, SIGHUP]);
     }
 }

@@ -24,6 +24,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// When it is over for good; never if it is repeated without end.
+    pub fn over(&self) -> Nanos {
+        over(self.time, self.repeat, self.ramp.map(|ramp| ramp.over))
+    }
+
     /// Its next time after `now`; none after the last.
     pub fn next_after(&self, now: Nanos) -> Option<Nanos> {
         if self.time > now {
@@ -34,4 +39,16 @@ impl Event {
         let left = times.is_none_or(|times| past < times);
         left.then(|| Nanos(self.time.0.saturating_add(every.0.saturating_mul(past))))
     }
+}
+
+/// When a change is over for good that begins at `time`.
+pub(crate) fn over(time: Nanos, repeat: Option<Repeat>, ramp: Option<Nanos>) -> Nanos {
+    let last = match repeat {
+        None => time,
+        Some(Repeat { every, times: Some(times) }) => {
+            time + Nanos(every.0.saturating_mul(times.saturating_sub(1)))
+        }
+        Some(Repeat { times: None, .. }) => Nanos::NEVER,
+    };
+    last + ramp.unwrap_or_default()
 }

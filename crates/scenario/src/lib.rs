@@ -20,6 +20,7 @@ mod level_request;
 pub mod library;
 mod link_edit;
 mod nesp_plan;
+mod other_kind;
 mod places;
 mod plan;
 mod plan_links;
@@ -75,6 +76,8 @@ pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
 use longwire_document::{address, edit, finding, quoting, row, setting_schema, template, written};
+use longwire_units::Nanos;
+use resolve::{Resolved, RunSoFar, StageRequest};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -144,37 +147,45 @@ pub fn plan_of(text: &str) -> Plan {
 /// As [`parse`].
 pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
     let mut findings = finding::Findings::new(file, text);
-    let kept = resolve::KeptPlaces::default();
-    let plan = plan_and_stages(file, text, registry, kept, &mut findings).map(|(mut plan, wanted)| {
-        plan.stages = stages(&plan, text, wanted, &mut findings);
-        plan
-    });
+    let plan =
+        resolved((file, text), None, registry, &mut findings).map(|Resolved { mut plan, stages, .. }| {
+            plan.stages = plans_of_stages(&plan, text, stages, &mut findings);
+            plan
+        });
     finished(text, plan, findings)
 }
 
-/// Reads a scenario to which a run of `before` is brought: ports of the same name keep their places. What
-/// `[[at]]` adds and removes is left to the run.
+/// Reads a scenario to which a run of `before` is brought that has lasted for `elapsed`: ports of the same
+/// name keep their places. What `[[at]]` adds and removes is left to the run. Events that are over may name
+/// objects that are gone: they are left out, also of the plan's text.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_after(before: &Plan, text: &str) -> Result<Plan, ScenarioError> {
-    let mut findings = finding::Findings::new(&before.file, text);
-    let kept = resolve::KeptPlaces::of(before);
-    let plan = plan_and_stages(&before.file, text, &longwire_link::registry(), kept, &mut findings);
-    let mut plan = finished(text, plan.map(|(plan, _)| plan), findings)?;
+pub fn parse_after(before: &Plan, text: &str, elapsed: Nanos) -> Result<Plan, ScenarioError> {
+    let (mut findings, mut left) = (finding::Findings::new(&before.file, text), text.to_owned());
+    let (registry, run) = (longwire_link::registry(), RunSoFar { plan: before, elapsed });
+    let resolved = resolved((&before.file, text), Some(run), &registry, &mut findings);
+    let plan = resolved.map(|Resolved { plan, left_out, .. }| {
+        let span = left_out.first().map(|out| out.span.clone()).unwrap_or_default();
+        match staged::without_past(text, left_out) {
+            Ok(without) => left = without,
+            Err(error) => findings.error(span, "at", error.to_string(), ""),
+        }
+        plan
+    });
+    let mut plan = finished(&left, plan, findings)?;
     plan.silence(before.silent_ports.clone());
     Ok(plan)
 }
 
-fn plan_and_stages(
-    file: &str,
-    text: &str,
+fn resolved(
+    (file, text): (&str, &str),
+    run: Option<RunSoFar<'_>>,
     registry: &[&'static Spec],
-    kept: resolve::KeptPlaces,
     findings: &mut finding::Findings<'_>,
-) -> Option<(Plan, Vec<resolve::StageRequest>)> {
+) -> Option<Resolved> {
     let sections = read::read(text, registry, findings);
-    if findings.failed() { None } else { resolve::resolve((&sections, kept), file, registry, findings) }
+    if findings.failed() { None } else { resolve::resolve((&sections, run), file, registry, findings) }
 }
 
 fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> Result<Plan, ScenarioError> {
@@ -184,18 +195,18 @@ fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> 
 }
 
 /// The plans after each addition or removal.
-fn stages(
+fn plans_of_stages(
     first: &Plan,
     text: &str,
-    wanted: Vec<resolve::StageRequest>,
+    wanted: Vec<StageRequest>,
     findings: &mut finding::Findings<'_>,
 ) -> Vec<Stage> {
     let mut now = text.to_owned();
     let mut stages: Vec<Stage> = Vec::new();
-    for resolve::StageRequest { span, time, add, remove, drain } in wanted {
+    for StageRequest { span, time, add, remove, drain } in wanted {
         let before = stages.last().map_or(first, |stage| &*stage.plan);
         let next = edited_by(&now, &add, &remove);
-        match next.and_then(|next| stage(before, text, &next)) {
+        match next.and_then(|next| stage(before, (&now, &next), time)) {
             Ok(plan) => {
                 plan.text.as_ref().clone_into(&mut now);
                 stages.push(Stage { time, add, remove, drain, plan: plan.into() });
@@ -218,14 +229,15 @@ fn edited_by(now: &str, add: &str, remove: &[String]) -> Result<String, (String,
     edited(now, add, remove).map_err(|error| (error.to_string(), String::new()))
 }
 
-/// The plan of the text `next` of a run of `before`, or what is wrong with it, and the fix.
-fn stage(before: &Plan, text: &str, next: &str) -> Result<Plan, (String, String)> {
-    if let Some(section) = changed_sections(text, next).first() {
+/// The plan of the text `next`, which follows another at a time of the run, or what is wrong with it, and the
+/// fix.
+fn stage(before: &Plan, (now, next): (&str, &str), time: Nanos) -> Result<Plan, (String, String)> {
+    if let Some(section) = changed_sections(now, next).first() {
         let fix = "add links, hosts, ports, bridges, routers and sources: [at.add.link], or add = { link = { \
             … } }";
         return Err((format!("it adds to {section}"), fix.to_owned()));
     }
-    parse_after(before, next).map_err(|error| {
+    parse_after(before, next, time).map_err(|error| {
         let first = error.findings.into_iter().next();
         first.map_or_else(Default::default, |found| {
             (format!("from then on, {}: {}", found.field, found.what), found.fix)

@@ -80,6 +80,8 @@ pub struct Plan {
     pub router_events: Vec<RouterEvent>,
     /// Additions and removals during the run, by time.
     pub stages: Vec<Stage>,
+    /// How long the run had lasted that was brought to it: events that were over by then are history.
+    pub read_at: Nanos,
     /// By the place of a link that changes: all its delays combined.
     pub changing_delays: HashMap<u32, Delays>,
     /// Access to settings by frames, if enabled.

@@ -7,6 +7,7 @@ use crate::file::{
 };
 use crate::finding::{Findings, fix_missing, suggestion};
 use crate::implied::{implied_kind, implied_removal};
+use crate::other_kind::other_kind;
 use crate::row::Params;
 use crate::settings::ScenarioSettings;
 use crate::source_edit::source_keys;
@@ -58,6 +59,10 @@ pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findin
         return file;
     }
     let Some(mut root) = table_of(text, findings) else { return file };
+    if let Some((span, kind, command)) = other_kind(root.get_ref(), findings.file()) {
+        findings.error(span, "", format!("this is {kind}, not a scenario"), format!("give it to {command}"));
+        return file;
+    }
     let mut reader = Reader { registry, findings };
     let mut whole = DeTable::new();
     for name in ScenarioSettings::SPEC.params.iter().map(|param| param.name) {

@@ -2,7 +2,10 @@
 //! is not, and these events are not either, since they have happened.
 
 use crate::edit::{EditError, edited, header, sections_of, without_lines};
+use crate::resolve::LeftOut;
 use longwire_units::Nanos;
+use std::cmp::Reverse;
+use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -58,6 +61,33 @@ pub fn advanced(text: &str, time: Nanos) -> Result<String, EditError> {
         text = edited(&without_lines(&text, lines), &staged.add, &staged.remove)?;
     }
     Ok(text)
+}
+
+/// The text of a scenario without what is left out of its events.
+///
+/// # Errors
+/// If the events are written as an inline list.
+pub(crate) fn without_past(text: &str, mut left_out: Vec<LeftOut>) -> Result<String, EditError> {
+    let mut text = text.to_owned();
+    // From the end on, so that places before stay.
+    left_out.sort_by_key(|out| Reverse(out.index));
+    for LeftOut { index, names, .. } in left_out {
+        if names.is_empty() {
+            let lines = header(&text, "at", index).ok_or_else(|| EditError::Inline("at".into()))?;
+            text = without_lines(&text, lines);
+        }
+        text = names.into_iter().rev().fold(text, |text, name| without_item(&text, name));
+    }
+    Ok(text)
+}
+
+/// The text without an item of a list that has others.
+fn without_item(text: &str, item: Range<usize>) -> String {
+    let (before, after) = (&text[..item.start], &text[item.end..]);
+    match after.trim_start().strip_prefix(',') {
+        Some(rest) => format!("{before}{}", rest.trim_start()),
+        None => format!("{}{after}", before.trim_end().trim_end_matches(',')),
+    }
 }
 
 #[cfg(test)]

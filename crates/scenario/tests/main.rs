@@ -6,4 +6,5 @@ mod examples;
 mod large;
 mod links_page;
 mod mistakes;
+mod past_events;
 mod plans;

@@ -354,9 +354,9 @@ fn a_source_keeps_its_number_and_no_other_gets_it() {
     let numbers = |plan: &Plan| -> Vec<_> { plan.sources.iter().map(|source| source.number).collect() };
     let first = plan(&with_sources(&[("s", "a"), ("t", "b")]));
     assert_eq!(numbers(&first), [0, 1]);
-    let second = parse_after(&first, &with_sources(&[("t", "b"), ("u", "a")])).unwrap();
+    let second = parse_after(&first, &with_sources(&[("t", "b"), ("u", "a")]), Nanos::ZERO).unwrap();
     assert_eq!(numbers(&second), [1, 2]);
-    let third = parse_after(&second, &with_sources(&[("s", "a"), ("t", "b")])).unwrap();
+    let third = parse_after(&second, &with_sources(&[("s", "a"), ("t", "b")]), Nanos::ZERO).unwrap();
     assert_eq!((numbers(&third), third.source_numbers), (vec![3, 1], 4));
 }
 
@@ -373,6 +373,7 @@ fn a_silent_port_stays_silent() {
     // Events name the sources that are left, and what is added later is silent, too.
     assert_eq!((names(&silent), &*silent.events[0].sources), (vec![Box::from("t")], &[0][..]));
     assert_eq!(names(&silent.stages[0].plan), [Box::from("t")]);
-    let later = parse_after(&silent, &with_sources(&[("s", "a"), ("t", "b"), ("v", "b")])).unwrap();
+    let text = with_sources(&[("s", "a"), ("t", "b"), ("v", "b")]);
+    let later = parse_after(&silent, &text, Nanos::ZERO).unwrap();
     assert_eq!(names(&later), ["t", "v"].map(Box::from));
 }

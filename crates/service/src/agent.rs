@@ -12,7 +12,7 @@ use longwire_report::output::chain;
 use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ pub fn serve_agent(options: AgentOptions) -> anyhow::Result<()> {
     keep_for(role).context("giving up what root need not keep")?;
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
-    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
+    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM, SIGQUIT]).context("catching signals")?;
     sweep()?;
     let (orders, ordered) = channel();
     let parts = Arc::new(Parts::new(folder, orders, Arc::clone(&log)));

@@ -8,6 +8,7 @@ use longwire_control::Saved;
 use longwire_report::output::chain;
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::{ChangeNotice, NoticedChange};
+use longwire_run::programs::change::{ProgramChange, ProgramEvent};
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
 use std::io;
@@ -42,13 +43,20 @@ impl Keeper {
                 Ok(first) => {
                     let mut savers = Vec::new();
                     for ChangeNotice { what, saver } in std::iter::once(first).chain(noticed.try_iter()) {
-                        reached = reached.max(self.log_change(what));
-                        savers.push(saver);
+                        match self.log_change(what) {
+                            Some(by) => {
+                                reached = reached.max(by);
+                                savers.push(saver);
+                            }
+                            None => saver.end(Ok(())),
+                        }
                     }
-                    let saved = self.save(Survives::Kill);
-                    savers.into_iter().for_each(|saver| saver.end(saved.clone()));
-                    let soon = monotonic() + TO_DISK;
-                    due = due.filter(|due| *due < soon).or(Some(soon)).filter(|_| self.state.is_some());
+                    if !savers.is_empty() {
+                        let saved = self.save(Survives::Kill);
+                        savers.into_iter().for_each(|saver| saver.end(saved.clone()));
+                        let soon = monotonic() + TO_DISK;
+                        due = due.filter(|due| *due < soon).or(Some(soon)).filter(|_| self.state.is_some());
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -74,8 +82,8 @@ impl Keeper {
         reason.map_or(Ok(()), Err)
     }
 
-    /// Logs a change, and returns when its values are reached.
-    fn log_change(&self, what: NoticedChange) -> Nanos {
+    /// Logs a change, and returns when its values are reached; none if it is not saved.
+    fn log_change(&self, what: NoticedChange) -> Option<Nanos> {
         match what {
             NoticedChange::Set { changes, reached } => {
                 for change in changes {
@@ -91,17 +99,37 @@ impl Keeper {
                         ],
                     );
                 }
-                reached
+                Some(reached)
             }
             NoticedChange::Applied { changed } => {
                 self.log.info("applied", &[self.field(), ("changed", changed.into())]);
-                Nanos::ZERO
+                Some(Nanos::ZERO)
+            }
+            NoticedChange::Program(change) => {
+                self.log_program(change);
+                None
             }
             NoticedChange::Failed { error } => {
                 self.log.error("failed", &[self.field(), ("error", error.into())]);
-                Nanos::ZERO
+                Some(Nanos::ZERO)
             }
         }
+    }
+
+    /// Logs a change of a router's programs.
+    fn log_program(&self, ProgramChange { router, fid, event }: ProgramChange) {
+        let (word, more): (&str, [Option<Field<'_>>; 2]) = match event {
+            ProgramEvent::Installed { program, lease } => {
+                let lease = lease.map(|lease| ("lease", lease.to_string().into()));
+                ("installed", [Some(("program", program.into())), lease])
+            }
+            ProgramEvent::Replaced { program } => ("replaced", [Some(("program", program.into())), None]),
+            ProgramEvent::Removed => ("removed", [None, None]),
+            ProgramEvent::LeaseEnded => ("lease-ended", [None, None]),
+        };
+        let own = [self.field(), ("router", router.into()), ("fid", fid.into())];
+        let fields: Vec<Field<'_>> = own.into_iter().chain(more.into_iter().flatten()).collect();
+        self.log.info(word, &fields);
     }
 
     fn field(&self) -> Field<'static> {

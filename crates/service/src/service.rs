@@ -11,7 +11,7 @@ use longwire_lab::{CommandRole, keep_for};
 use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
     keep_for(role).context("giving up what root need not keep")?;
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
-    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
+    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM, SIGQUIT]).context("catching signals")?;
     sweep()?;
     let mut all = Vec::new();
     for (place, one) in (0u16..).zip(prepared) {

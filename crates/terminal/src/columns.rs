@@ -177,7 +177,7 @@ const ROUTERS: &[Column] = &[
     column("cache hits", (8, 10), None, |seen| {
         or_none(seen.real("cache_hit_rate"), |share| format!("{:.1} %", share * 100.0))
     }),
-    column("budget used", (3, 22), None, |seen| budget_cell(seen.program, 10)),
+    column("budget used", (3, 22), None, |seen| budget_cell(seen.program)),
 ];
 
 const FLOWS: &[Column] = &[
@@ -200,7 +200,7 @@ const FORWARDERS: &[Column] = &[
     column("worst case", (4, 10), None, |seen| {
         or_none(seen.program.and_then(|program| program["cost"]["worst_case_ns"].as_f64()), shown::time)
     }),
-    column("of the budget", (2, 22), None, |seen| budget_cell(seen.program, 10)),
+    column("of the budget", (2, 22), None, |seen| budget_cell(seen.program)),
     column("key", (5, 12), None, |seen| {
         plain(seen.program.and_then(|program| program["key"].as_str()).unwrap_or("-"))
     }),
@@ -211,9 +211,9 @@ fn of_program(seen: &ShownRow<'_>, field: &str) -> Cell {
 }
 
 /// A bar with what is used of a packet's budget at worst.
-fn budget_cell(of: Option<&Value>, cells: usize) -> Cell {
+fn budget_cell(of: Option<&Value>) -> Cell {
     let Some(share) = of.and_then(|of| of["budget_share"].as_f64()) else { return ("-".into(), Mood::Faint) };
-    bar_cell(share, cells)
+    bar_cell(share, 10)
 }
 
 /// `██████░░░░ 61.2 %`

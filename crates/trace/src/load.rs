@@ -171,34 +171,19 @@ fn remember<T: Send + Sync + 'static>(known: CacheKey, state: FileVersion, trace
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tempfile::{TempDir, tempdir};
 
-    /// A temporary folder, removed when dropped.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("longwire-trace-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn file(&self, name: &str, text: &str) -> &Path {
-            fs::write(self.0.join(name), text).unwrap();
-            &self.0
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    /// Writes a file in a folder, and returns the folder's path.
+    fn file<'f>(folder: &'f TempDir, name: &str, text: &str) -> &'f Path {
+        fs::write(folder.path().join(name), text).unwrap();
+        folder.path()
     }
 
     #[test]
     fn tells_the_forms_apart() {
-        let folder = Folder::new("forms");
+        let folder = tempdir().unwrap();
         let shape = |text: &str| {
-            let read = rates("t", folder.file("t", text)).unwrap();
+            let read = rates("t", file(&folder, "t", text)).unwrap();
             match &*read {
                 Rates::Opportunities(trace) => format!("{} opportunities", trace.times().len()),
                 Rates::Steps(steps) => format!("{} steps, {}", steps.series().steps().len(), read.mean()),
@@ -215,8 +200,8 @@ mod tests {
 
     #[test]
     fn a_column_of_a_theaterq_trace_for_each_kind() {
-        let folder = Folder::new("columns");
-        let base = folder.file("t.csv", "10,5,1000,4294967295,9\n10,6,1000,0,9\n");
+        let folder = tempdir().unwrap();
+        let base = file(&folder, "t.csv", "10,5,1000,4294967295,9\n10,6,1000,0,9\n");
         assert_eq!(delays("t.csv", base).unwrap().steps()[1], (Nanos(10_000), Nanos(6)));
         assert_eq!(losses("t.csv", base).unwrap().steps()[0], (Nanos(0), Probability::ONE));
     }
@@ -247,8 +232,8 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_and_where() {
-        let folder = Folder::new("wrong");
-        let base = folder.file("5g.up", "1\n2\nx\n");
+        let folder = tempdir().unwrap();
+        let base = file(&folder, "5g.up", "1\n2\nx\n");
         let error = |text: &str| rates(text, base).unwrap_err().to_string();
         assert!(error("5g.up").contains("5g.up: line 3: \"x\""));
         assert!(error("6g.up").contains("6g.up: No such file"), "{}", error("6g.up"));
@@ -263,11 +248,11 @@ mod tests {
 
     #[test]
     fn a_file_is_read_once_and_again_when_it_has_changed() {
-        let folder = Folder::new("shared");
-        let base = folder.file("t", "1\n2\n");
+        let folder = tempdir().unwrap();
+        let base = file(&folder, "t", "1\n2\n");
         let one = rates("t", base).unwrap();
         assert!(Arc::ptr_eq(&one, &rates("./t", base).unwrap()));
-        folder.file("t", "1\n2\n30\n");
+        file(&folder, "t", "1\n2\n30\n");
         assert!(!Arc::ptr_eq(&one, &rates("t", base).unwrap()));
     }
 

@@ -1,19 +1,10 @@
 //! Arbitrary bytes never cause a panic, an answer or a frame.
 
-#[path = "../../../fuzz/corpus.rs"]
-mod corpus;
 mod exercise {
     pub mod tunnel;
 }
 
 use proptest::prelude::*;
-
-#[test]
-fn replays_the_corpus() {
-    let files = corpus::corpus("tunnel");
-    assert!(files.len() >= 4);
-    files.iter().for_each(|(_, bytes)| exercise::tunnel::run(bytes));
-}
 
 proptest! {
     #[test]

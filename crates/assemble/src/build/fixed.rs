@@ -3,7 +3,8 @@
 
 use longwire_scenario::{Event, ForwarderRequest, Plan, Router, RouterPort};
 use longwire_units::Nanos;
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Debug;
 
 const AGAIN: &str = "start the instance again";
@@ -76,7 +77,7 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     single("[nesp]", text(&now.nesp) != text(&wanted.nesp));
     let forwarders = |plan, other| text(&forwarders_beside(plan, other));
     single("[[forwarder]]", forwarders(now, wanted) != forwarders(wanted, now));
-    single("[[at]]", events(now) != events(wanted));
+    single("[[at]]", events(now, wanted) != events(wanted, now));
     for (kind, list) in LISTS {
         compare(kind, &list(now), &list(wanted), &mut all);
     }
@@ -184,12 +185,45 @@ fn compare(
     }
 }
 
-/// The events after the start, in order.
-fn events(plan: &Plan) -> Vec<(Nanos, String)> {
-    let events = plan.events.iter().filter(|event| !is_at_start(event));
-    let of_routers = plan.router_events.iter().filter(|event| event.time > Nanos::ZERO);
-    let events = events.map(|event| (event.time, event.describe(plan)));
-    events.chain(of_routers.map(|event| (event.time, event.describe(&plan.routers)))).collect()
+/// The events after the start, in order. Those that are over may have changed what `other` has no more.
+fn events(plan: &Plan, other: &Plan) -> Vec<(Nanos, String)> {
+    let since = plan.read_at.max(other.read_at);
+    let left = LazyCell::new(|| Changeable::of(other));
+    let of_objects = plan.events.iter().filter(|event| !is_at_start(event)).filter_map(|event| {
+        let left = (event.over() <= since).then(|| left.among(event, plan));
+        let event = left.unwrap_or_else(|| Some(event.clone()))?;
+        Some((event.time, event.describe(plan)))
+    });
+    let of_routers = plan.router_events.iter().filter(|event| {
+        let is_past = event.time <= since;
+        let is_there = || called(other, &plan.routers[event.router as usize].name).is_some();
+        event.time > Nanos::ZERO && (!is_past || is_there())
+    });
+    of_objects.chain(of_routers.map(|event| (event.time, event.describe(&plan.routers)))).collect()
+}
+
+/// The names of what events change in a plan, besides media, which stay.
+struct Changeable<'p> {
+    links: HashSet<&'p str>,
+    sources: HashSet<&'p str>,
+}
+
+impl<'p> Changeable<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let links = plan.links.iter().map(|link| &*link.name).collect();
+        Self { links, sources: sources(plan).collect() }
+    }
+
+    /// An event of `plan` that changes only these; none if it changes others alone.
+    fn among(&self, event: &Event, plan: &Plan) -> Option<Event> {
+        let links = event.links.iter().copied();
+        let links = links.filter(|&place| self.links.contains(&*plan.links[place as usize].name)).collect();
+        let sources = event.sources.iter().copied();
+        let is_source = |place: &u32| self.sources.contains(&*plan.sources[*place as usize].name);
+        let event = Event { links, sources: sources.filter(is_source).collect(), ..event.clone() };
+        let is_any = !(event.links.is_empty() && event.sources.is_empty() && event.media.is_empty());
+        is_any.then_some(event)
+    }
 }
 
 fn paths(plan: &Plan) -> String {

@@ -6,6 +6,7 @@ use longwire_assemble::{BuiltEngine, build, rewire};
 use longwire_block::path::LinkRef;
 use longwire_block::{Dice, Stamp};
 use longwire_scenario::{Plan, parse_after, plan_of};
+use longwire_units::Nanos;
 use std::fmt::Write as _;
 
 #[test]
@@ -271,7 +272,7 @@ fn links_come_and_go_beside_a_medium() {
     assert_eq!(report.removed.drops, [("link-removed", 19 * 5)]);
     assert!(of(&net, &report, "ab").in_packets > 100);
     let refused = |net: &Net, plan: Plan| {
-        let plan = parse_after(&net.plan, &plan.text).unwrap();
+        let plan = parse_after(&net.plan, &plan.text, Nanos::ZERO).unwrap();
         rewire(&net.plan, &net.layout, &plan, false).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let moved = [station("ab", "a", "c"), station("ba", "b", "a")].concat() + medium;

@@ -12,6 +12,7 @@ use longwire_block::{Port, Stamp};
 use longwire_engine::{FlowStats, Remote, Report, Run};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse_after, plan_of};
+use longwire_units::Nanos;
 
 const PORTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -93,7 +94,7 @@ impl Net {
     }
 
     fn bring(&mut self, plan: Plan, drained: bool) -> (Vec<u32>, Vec<u32>) {
-        let plan = parse_after(&self.plan, &plan.text).unwrap();
+        let plan = parse_after(&self.plan, &plan.text, Nanos::ZERO).unwrap();
         let mut made =
             rewire(&self.plan, &self.layout, &plan, drained).unwrap_or_else(|error| panic!("{error}"));
         self.ends.resize_with(plan.ports.len(), || None);

@@ -4,6 +4,7 @@ use super::{Net, link, routed};
 use longwire_assemble::rewire;
 use longwire_block::Dice;
 use longwire_scenario::{parse_after, plan_of};
+use longwire_units::Nanos;
 use std::fmt::Write as _;
 
 /// What is a host in one scenario and a declared port in the next, or the reverse, is attached anew.
@@ -242,7 +243,8 @@ fn ports_stay_at_their_workers() {
         plan_of(&format!("[engine]\nworkers = 2\npool = \"64 MB\"\n{ports}{bridges}{more}"))
     };
     let net = Net::start(two(""));
-    let joined = parse_after(&net.plan, &two(&link("xy", "x", "y", "")).text).unwrap();
+    let joined = two(&link("xy", "x", "y", ""));
+    let joined = parse_after(&net.plan, &joined.text, Nanos::ZERO).unwrap();
     let refused = rewire(&net.plan, &net.layout, &joined, false).err().map(|error| error.to_string());
     assert!(refused.is_some_and(|why| why.contains("as ports of another worker")));
     assert!(net.run.stop().is_conserved());

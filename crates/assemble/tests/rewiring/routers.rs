@@ -161,7 +161,7 @@ fn refused(before: &str, after: &str) -> String {
     let before = plan_of(before);
     let (ports, _ends) = memory_ports(&before, Stamp::Poll);
     let layout = build(&before, ports, |_| None).unwrap().layout;
-    let after = match parse_after(&before, after) {
+    let after = match parse_after(&before, after, Nanos::ZERO) {
         Ok(plan) => plan,
         Err(error) => return error.to_string(),
     };

@@ -166,7 +166,7 @@ fn a_change_is_made_whole_or_not_at_all() {
     assert_eq!((problem.status, problem.suggestion.as_deref()), (404, Some("up")));
     assert_eq!(problem.to_string(), "there is no link \"upp\"; did you mean \"up\"?");
     let problem = refused(set("up", &[("rate", "1mbit"), ("rate", "2mbit")]));
-    assert!(problem.status == 400 && problem.detail.contains("given twice"), "{problem:?}");
+    assert_eq!((problem.status, &*problem.detail), (400, "\"rate\" is given twice"));
     assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "5mbit");
     assert_eq!(refused(client.object(Some(Kind::Link), "dwn")).suggestion.as_deref(), Some("down"));
 }

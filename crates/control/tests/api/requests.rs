@@ -3,7 +3,7 @@
 use crate::fake::Fake;
 use crate::scratch::Scratch;
 use crate::{patch, raw, refused, request};
-use longwire_control::{Client, Kind, RowFilter, Server};
+use longwire_control::{Client, Kind, Problem, RowFilter, Server};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -112,6 +112,31 @@ fn bytes_that_are_no_request_do_no_harm() {
     }
     let client = Client::connect(scratch.path(), None).unwrap();
     assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
+}
+
+/// The service is not asked for these.
+#[test]
+fn heads_that_can_not_be_read_are_answered_with_problems() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let (long, many) = (format!("X: {}", "y".repeat(17 * 1024)), ["X: y"; 100].join("\r\n"));
+    for (headers, status, detail) in [
+        (&*long, 431, "the head of a request has at most 16 KiB and 100 headers"),
+        (&*many, 431, "the head of a request has at most 16 KiB and 100 headers"),
+        ("Content-Length: abc", 400, "the head of the request can't be read"),
+        ("no header", 400, "the head of the request can't be read"),
+    ] {
+        let request = format!("GET /v1/summary HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n");
+        let answer = raw(server.path(), request.as_bytes());
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        for line in ["content-type: application/problem+json", "connection: close"] {
+            assert!(head.lines().any(|known| known == line), "{line}: {answer}");
+        }
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{answer}");
+        let problem: Problem = serde_json::from_str(body).unwrap();
+        assert_eq!((problem.status, &*problem.detail), (status, detail));
+    }
 }
 
 #[test]

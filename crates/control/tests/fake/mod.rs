@@ -41,6 +41,7 @@ impl Fake {
             (Kind::Medium, "cell", &[("rate", "11 Mbit/s")]),
             (Kind::Router, "core", &[("route.10.1.0.0/16", "via 10.9.0.2 dev east")]),
             (Kind::Flow, "core/voice", &[("weight", "1")]),
+            (Kind::Port, "nic", &[("queues", "1")]),
         ] {
             settings.insert((kind, name.to_owned()), of(pairs));
         }
@@ -119,7 +120,8 @@ impl Instance for Fake {
             Kind::Medium => &["cell"],
             Kind::Router => &["core"],
             Kind::Flow => &["core/voice"],
-            Kind::Forwarder | Kind::Port => &[],
+            Kind::Port => &["nic"],
+            Kind::Forwarder => &[],
         };
         names.iter().map(ToString::to_string).collect()
     }

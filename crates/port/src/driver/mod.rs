@@ -18,7 +18,7 @@ mod wire_frames;
 mod template;
 
 pub use interface_state::InterfaceState;
-pub use open::{HostEnd, Open, OpenFault, PortRequest};
+pub use open::{HostEnd, Open, OpenFault, PortRequest, fault_in};
 
 use longwire_drivers::Driver;
 

@@ -1,6 +1,8 @@
 //! The interface of drivers whose ports lead out of the process.
 
+use super::af_xdp::AfXdpError;
 use super::reopening::Reopening;
+use crate::interface::OpenError;
 use longwire_block::{Port, Values};
 use longwire_drivers::Netns;
 use std::error::Error;
@@ -56,7 +58,59 @@ pub trait Open: Sync {
     }
 }
 
+/// A fault of an interface that is in `netns`: says so, because its commands only work there.
+pub fn fault_in(netns: &Netns, fault: OpenFault) -> OpenFault {
+    if *netns == Netns::Own {
+        return fault;
+    }
+    let of_interface = match fault.downcast_ref::<AfXdpError>() {
+        Some(AfXdpError::Interface(error)) => Some(error),
+        _ => fault.downcast_ref::<OpenError>(),
+    };
+    let text = match of_interface {
+        Some(OpenError::Missing { name }) => {
+            let list = netns.command("ip link");
+            let none = format!("there is none of that name in the network namespace {netns}");
+            Some(format!("interface {name}: {none}; \"{list}\" lists them"))
+        }
+        Some(OpenError::Namespace { .. }) => None,
+        _ if of_interface.is_some() || fault.is::<AfXdpError>() => {
+            let there = netns.command("COMMAND");
+            Some(format!("{fault} (in the network namespace {netns}, where commands run with: {there})"))
+        }
+        _ => None,
+    };
+    text.map_or(fault, Into::into)
+}
+
 /// Boxes the queues of a port for the engine.
 pub(super) fn boxed(queues: Vec<Reopening>) -> Vec<Box<dyn Port>> {
     queues.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_name_the_namespace_and_commands_that_work_there() {
+        let lab = Netns::Named("lab".into());
+        let missing = || OpenError::Missing { name: "eth7".into() };
+        let there = "interface eth7: there is none of that name in the network namespace lab; \
+            \"ip -n lab link\" lists them";
+        assert_eq!(fault_in(&lab, missing().into()).to_string(), there);
+        assert_eq!(fault_in(&lab, AfXdpError::from(missing()).into()).to_string(), there);
+        let here = fault_in(&Netns::Own, missing().into()).to_string();
+        assert_eq!(here, missing().to_string());
+        let occupied = || AfXdpError::Occupied { name: "eth7".into() };
+        let claimed = || OpenError::Claimed { name: "eth7".into(), pid: Some(7) };
+        for (fault, text) in
+            [(occupied().into(), occupied().to_string()), (claimed().into(), claimed().to_string())]
+        {
+            let said = fault_in(&lab, fault).to_string();
+            assert!(said.starts_with(&text), "{said}");
+            assert!(said.ends_with("with: ip netns exec lab COMMAND)"), "{said}");
+        }
+        assert_eq!(fault_in(&lab, "port t: no key".into()).to_string(), "port t: no key");
+    }
 }

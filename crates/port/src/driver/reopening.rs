@@ -19,6 +19,8 @@ type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
 /// it while the worker continues.
 pub struct Reopening {
     name: String,
+    /// Where its interface is.
+    netns: Netns,
     stamp: Stamp,
     port: Option<Box<dyn Port>>,
     open: Arc<Open>,
@@ -41,6 +43,7 @@ impl Reopening {
     ) -> Self {
         Self {
             name: port.name().into(),
+            netns: Netns::Own,
             stamp: port.stamp(),
             port: Some(port),
             open: Arc::new(open),
@@ -62,7 +65,7 @@ impl Reopening {
         let shelf = Arc::new(Mutex::new(first.iter().map(|_| None).collect::<Vec<Option<P>>>()));
         let open_all = Arc::new(open_all);
         let queues = first.into_iter().enumerate().map(|(queue, port)| {
-            let netns = netns.clone();
+            let (netns, of_port) = (netns.clone(), netns.clone());
             let (shelf, open_all) = (Arc::clone(&shelf), Arc::clone(&open_all));
             let again = move || {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +79,9 @@ impl Reopening {
                 }
                 Some(Box::new(shelf.get_mut(queue)?.take()?) as Box<dyn Port>)
             };
-            Self::new(Box::new(port), again)
+            let mut port = Self::new(Box::new(port), again);
+            port.netns = of_port;
+            port
         });
         queues.collect()
     }
@@ -152,12 +157,12 @@ impl Port for Reopening {
         if let Err(PortError::Vanished { .. }) = result {
             self.close(now);
         }
-        result
+        result.map_err(|error| in_namespace(error, &self.netns))
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         if let Some(port) = &mut self.port {
-            return port.transmit(pool, batch);
+            return port.transmit(pool, batch).map_err(|error| in_namespace(error, &self.netns));
         }
         for &handle in batch.as_slice() {
             self.before.out_down += u64::from(pool.meta(handle).segments);
@@ -172,6 +177,15 @@ impl Port for Reopening {
 
     fn stats(&self) -> PortStats {
         self.port.as_ref().map_or(self.before, |port| self.before.plus(&port.stats()))
+    }
+}
+
+/// The error of a port whose interface is in `netns`, where alone its command works.
+#[cold]
+fn in_namespace(error: PortError, netns: &Netns) -> PortError {
+    match error {
+        PortError::Down { port, command } => PortError::Down { port, command: netns.command(&command) },
+        other => other,
     }
 }
 
@@ -226,6 +240,19 @@ mod tests {
         let mut ends = ends.lock().unwrap();
         assert_eq!(ends.len(), 2, "both were opened again at once");
         assert!(ends[1].iter_mut().all(|end| end.take().is_some()));
+    }
+
+    #[test]
+    fn the_command_for_an_interface_that_is_down_names_its_namespace() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let (port, mut end) = MemoryPort::pair("p", Stamp::Kernel, 16, 1 << 16);
+        end.set_state(InterfaceState::Down);
+        let mut queues = Reopening::queues(&Netns::Named("lab".into()), vec![port], || None);
+        let received = queues[0].receive(&mut pool, Nanos(1), &mut Batch::new());
+        for result in [received, send(&mut queues[0], &mut pool)] {
+            let text = result.unwrap_err().to_string();
+            assert_eq!(text, "port p: the interface is down; bring it up with: ip -n lab link set p up");
+        }
     }
 
     /// One frame before the interface goes, two while it is gone, one after it is back.

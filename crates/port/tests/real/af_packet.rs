@@ -102,7 +102,7 @@ fn a_port_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
 
     net.ip("link set left down");
     let down = until("the port to notice", || a.receive(&mut pool, now(), &mut batch).err());
-    assert_eq!(down, PortError::Down { port: "left".into(), interface: "left".into() });
+    assert_eq!(down, PortError::down("left", "left"));
     assert!(matches!(send(&mut a, &mut pool, &vec![frame(60, 1); 3]), Err(PortError::Down { .. })));
     assert_eq!((a.stats().out_down, pool.live()), (3, 0));
     // The other end has lost its carrier, which is not a failure.

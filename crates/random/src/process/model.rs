@@ -28,15 +28,6 @@ impl Interval {
         Self::checked(1_000_000_000, packets)
     }
 
-    /// The interval of packets of `bytes` at `rate`, on the layer at which `bytes` are counted. None if the
-    /// rate is 0 or unlimited, or `bytes` is 0.
-    pub fn at_rate(rate: Rate, bytes: u64) -> Option<Self> {
-        if rate == Rate::UNLIMITED {
-            return None;
-        }
-        Self::checked(bytes.checked_mul(8_000_000_000)?, rate.0)
-    }
-
     fn checked(nanos: u64, per: u64) -> Option<Self> {
         // The top bit is reserved for sums of exponential gaps.
         (nanos > 0 && per > 0 && nanos < 1 << 63).then_some(Self { nanos, per })
@@ -242,13 +233,7 @@ mod tests {
     fn intervals_that_are_none() {
         assert_eq!(Interval::of(Nanos::ZERO), None);
         assert_eq!(Interval::per_second(0), None);
-        assert_eq!(Interval::at_rate(Rate::STALLED, 100), None);
-        assert_eq!(Interval::at_rate(Rate::UNLIMITED, 100), None);
-        assert_eq!(Interval::at_rate(Rate(1000), 0), None);
-        assert_eq!(Interval::at_rate(Rate(1000), u64::MAX), None);
-        assert_eq!(
-            Interval::at_rate(Rate(8_000_000_000), 1),
-            Some(Interval { nanos: 8_000_000_000, per: 8_000_000_000 })
-        );
+        assert_eq!(Interval::of(Nanos(1 << 63)), None);
+        assert_eq!(Interval::per_second(3), Some(Interval { nanos: 1_000_000_000, per: 3 }));
     }
 }

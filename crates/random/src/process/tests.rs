@@ -334,12 +334,6 @@ fn a_replay_goes_on_at_another_speed() {
     assert_eq!(times(&mut replay, 2), [200, 1_000_200]);
 }
 
-fn capture(name: &str, bytes: &[u8]) -> std::path::PathBuf {
-    let file = std::env::temp_dir().join(format!("longwire-random-{}-{name}", std::process::id()));
-    std::fs::write(&file, bytes).unwrap();
-    file
-}
-
 #[test]
 fn captures_are_read() {
     let word = |number: u32| number.to_le_bytes();
@@ -362,13 +356,15 @@ fn captures_are_read() {
             ng.extend(word(number));
         }
     }
+    let folder = tempfile::tempdir().unwrap();
     let read = |file: &str| {
-        let values = Values::read_in(spec("replay").unwrap(), &[("file", file)], &std::env::temp_dir());
+        let values = Values::read_in(spec("replay").unwrap(), &[("file", file)], folder.path());
         values.map(|values| ReplaySettings::of(&values).file).map_err(|error| error.to_string())
     };
     let check = |name: &str, bytes: &[u8], wanted: &[(Nanos, u32)]| {
-        let file = capture(name, bytes);
-        let packets = read(file.file_name().unwrap().to_str().unwrap()).unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes).unwrap();
+        let packets = read(name).unwrap();
         assert_eq!(packets.as_slice(), wanted);
         // Truncated anywhere, it is refused or shorter.
         for cut in 0..bytes.len() {
@@ -376,7 +372,6 @@ fn captures_are_read() {
             let left = read(file.to_str().unwrap());
             assert!(left.is_err() || left.is_ok_and(|left| left.as_slice().len() < wanted.len()), "{cut}");
         }
-        std::fs::remove_file(file).unwrap();
     };
     check("a.pcap", &pcap, &[(Nanos(0), 60), (Nanos(1_000_000), 1514), (Nanos(1_000_000), 4)]);
     check("a.pcapng", &ng, &[(Nanos(0), 100), (Nanos(2000), 2000)]);

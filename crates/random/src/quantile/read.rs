@@ -543,20 +543,19 @@ mod tests {
 
     #[test]
     fn names_texts_and_files() {
-        let folder = std::env::temp_dir().join(format!("longwire-quantiles-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         std::fs::write(folder.join("rtt.csv"), "10\n20\n").unwrap();
         std::fs::write(folder.join("bad.csv"), "10\nx\n").unwrap();
-        let file = Times::parse("rtt.csv", &folder).unwrap();
-        assert_eq!(file, Times::parse("10; 20", &folder).unwrap());
-        let error = Times::parse("bad.csv", &folder).unwrap_err();
+        let file = Times::parse("rtt.csv", folder).unwrap();
+        assert_eq!(file, Times::parse("10; 20", folder).unwrap());
+        let error = Times::parse("bad.csv", folder).unwrap_err();
         assert!(error.contains("bad.csv: line 2"), "{error}");
-        let error = Shape::parse("norml", &folder).unwrap_err();
+        let error = Shape::parse("norml", folder).unwrap_err();
         assert!(error.contains("norml is no file") && error.contains("pareto-normal"), "{error}");
-        assert!(Times::parse(".", &folder).unwrap_err().contains("plain file"));
-        assert!(Times::parse("normal", &folder).unwrap_err().contains("jitter"));
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(std::ptr::eq(&*Shape::named("gamma").unwrap(), &*Shape::parse(" gamma ", &folder).unwrap()));
+        assert!(Times::parse(".", folder).unwrap_err().contains("plain file"));
+        assert!(Times::parse("normal", folder).unwrap_err().contains("jitter"));
+        assert!(std::ptr::eq(&*Shape::named("gamma").unwrap(), &*Shape::parse(" gamma ", folder).unwrap()));
         assert!(Shape::named("gama").is_none());
     }
 

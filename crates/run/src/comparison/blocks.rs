@@ -132,7 +132,8 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     /// The edits that give each object the blocks of the one with its name in `wanted`, where they differ.
-    /// Objects that exist in only one of them are skipped.
+    /// Objects that exist in only one of them are skipped, and blocks that events of the running scenario
+    /// have changed.
     pub(super) fn edits_to(&self, wanted: &Self, kept: &ChangedLater) -> Vec<ObjectEdits> {
         // Most of a million links share their blocks.
         let mut same = HashMap::new();
@@ -145,9 +146,7 @@ impl<W: ObjectKind> LiveObjects<W> {
                 continue;
             }
             let mut edits = edits_between(&now, &then);
-            edits.retain(|edit| {
-                !kept.has(W::KIND, place, edit.spec.key) && !kept.has(W::KIND, there, edit.spec.key)
-            });
+            edits.retain(|edit| !kept.has(W::KIND, place, edit.spec.key));
             if !edits.is_empty() {
                 all.push(self.object_edits(place, &now, edits));
             }

@@ -118,16 +118,23 @@ impl Running<'_> {
         Ok((shown, changes, None))
     }
 
-    /// Changes settings: those of links, sources and media at one instant, then those of each router.
+    /// Changes settings: those of links, sources and media at one instant, then those of each router. What is
+    /// `shown` to change is afterwards what has changed.
     ///
     /// # Errors
-    /// If a change is refused; of links, sources and media nothing has changed then.
-    pub(crate) fn make(&self, changes: Changes) -> Result<(), SetError> {
+    /// If a change is refused; those before it are made. Links, sources and media are changed all or none.
+    pub(crate) fn make(&self, changes: Changes, shown: &mut Comparison) -> Result<(), SetError> {
         let objects = &self.state.objects;
-        objects.make(self.remote, changes.in_engine)?;
-        // They are saved with the scenario.
-        let of_router = |change| objects.set(self.remote, &[change], None).map(drop);
-        changes.of_routers.into_iter().try_for_each(of_router)
+        let Changes { in_engine, of_routers, .. } = changes;
+        let (first, mut all) = (in_engine.len(), std::mem::take(&mut shown.changes).into_iter());
+        objects.make(self.remote, in_engine)?;
+        shown.changes.extend(all.by_ref().take(first));
+        for (change, made) in of_routers.into_iter().zip(all) {
+            // They are saved with the scenario.
+            objects.set(self.remote, &[change], None).map(drop)?;
+            shown.changes.push(made);
+        }
+        Ok(())
     }
 
     /// The scenario that describes the instance. Its start is computed once for each scenario, after which
@@ -178,7 +185,7 @@ impl Running<'_> {
     /// The start of a scenario in the folder of the running one.
     fn start_of(&self, toml: &str) -> Result<Start, SetError> {
         let wrong = |error| mistakes("toml", error);
-        let plan = longwire_scenario::parse_after(&self.state.plan, toml).map_err(wrong)?;
+        let plan = longwire_scenario::parse_after(&self.state.plan, toml, self.elapsed).map_err(wrong)?;
         Ok(Start::of(Arc::new(plan)))
     }
 
@@ -296,4 +303,57 @@ fn in_words(refused: &[RefusedDifference]) -> String {
         text += &format!("; and {} more", refused.len() - SHOWN);
     }
     text + ". Add --partial (in the API, partial) to change the rest"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::real_run::{RealOptions, RealRun};
+
+    const ROUTED: &str = r#"
+        [[port]]
+        name = "a"
+        driver = "source"
+        addresses = "10.0.1.9/24"
+
+        [[port]]
+        name = "b"
+        driver = "source"
+        addresses = "10.0.2.9/24"
+
+        [[router]]
+        name = "r"
+        ports = [{ port = "a", addresses = "10.0.1.1/24" }, { port = "b", addresses = "10.0.2.1/24" }]
+        routes = [{ to = "10.7.0.0/16", via = "10.0.2.9" }]
+
+        [[link]]
+        name = "up"
+        from = "a"
+        to = "b"
+        delay = "10 ms"
+    "#;
+
+    #[test]
+    fn what_has_changed_before_something_fails_is_known_and_written() {
+        let plan = longwire_scenario::parse("routed.toml", ROUTED).unwrap();
+        let name = format!("t{}-made", std::process::id());
+        let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+        let toml = ROUTED.replace("10 ms", "30 ms").replace("via = \"10.0.2.9\"", "via = \"10.0.2.8\"");
+        let wanted = ScenarioRequest { toml, partial: false };
+        {
+            let state = run.instance().state();
+            let running = run.instance().running(&state);
+            let (mut shown, mut changes, rewiring) = running.changes_to(&wanted).unwrap();
+            assert!(rewiring.is_none() && shown.changes.len() == 2, "{shown:?}");
+            // A router that fails.
+            changes.of_routers[0].name = "gone".into();
+            assert!(running.make(changes, &mut shown).is_err());
+            let made: Vec<_> = shown.changes.iter().map(|change| &*change.name).collect();
+            assert_eq!(made, ["up"]);
+        }
+        let written = run.instance().written().unwrap();
+        assert!(written.changes.contains("30 ms") && !written.changes.contains("10.0.2.8"), "{written:?}");
+        assert_eq!(&*written.text, ROUTED);
+        run.stop();
+    }
 }

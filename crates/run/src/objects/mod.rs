@@ -9,6 +9,7 @@ pub mod routers;
 pub(crate) mod settings;
 pub mod sources;
 
+use crate::programs::change::ProgramChange;
 use changing::PlannedChange;
 use links::LiveLinks;
 use longwire_assemble::is_at_start;
@@ -50,6 +51,8 @@ pub enum NoticedChange {
         /// Number of changed objects.
         changed: usize,
     },
+    /// Programs of a router, which are not saved.
+    Program(ProgramChange),
     /// Nothing: an event of the scenario could not add or remove its objects.
     Failed {
         /// Why, with the event's time.

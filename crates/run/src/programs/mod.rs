@@ -1,5 +1,6 @@
 //! Programs of routers: listed, installed, removed and changed.
 
+pub mod change;
 pub mod events;
 pub(crate) mod fields;
 pub mod leases;
@@ -8,8 +9,8 @@ mod replace;
 pub mod rows;
 
 use crate::objects::routers::{LiveRouters, gone};
+use change::{ProgramChange, ProgramEvent};
 use leases::LENGTHS;
-
 use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
 use longwire_control::{Entries, NewForwarder, NewState, ProgramRequest, Rings, SetError, TypeQuery};
@@ -132,6 +133,8 @@ impl LiveRouters {
         place: usize,
         NewForwarder { forwarder, object, .. }: &NewForwarder,
     ) -> Result<(WrittenForwarder, ForwarderRequest), SetError> {
+        check_object("forwarder", forwarder, r#"{"program": "syn-monitor"}"#)?;
+        check_object("key", &forwarder["key"], r#"{"protocol": "tcp"}"#)?;
         let written: WrittenForwarder = serde_json::from_value(forwarder.clone())
             .map_err(|error| wrong("forwarder", error.to_string()))?;
         let object = match object.as_deref() {
@@ -180,21 +183,31 @@ impl LiveRouters {
         }
     }
 
-    /// Removes programs with expired leases, and returns the time until the next one expires.
-    pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
+    /// Removes programs with expired leases, and returns these changes, and the time until the next one
+    /// expires.
+    pub fn end_leases(&self, remote: &Remote) -> (Vec<ProgramChange>, Option<Duration>) {
         let (over, next) = self.leases().over(Instant::now());
-        for (place, fid) in over.into_iter().filter_map(|key| Some((self.leaseholder(key)?, key.1))) {
-            self.end_lease(&Running { remote, node: self.node(place) }, place, fid);
-        }
-        next
+        let over = over.into_iter().filter_map(|key| Some((self.leaseholder(key)?, key.1)));
+        let ended = over.filter_map(|(place, fid)| {
+            self.end_lease(&Running { remote, node: self.node(place) }, place, fid)
+        });
+        (ended.collect(), next)
     }
 
     /// Removes a program whose lease has expired. If the router can't do that now, the program has a short
     /// lease again. If it is gone, there is nothing to remove.
-    fn end_lease<R: RouterAccess>(&self, router: &R, place: usize, fid: u32) {
-        if let Err(SetError::Unavailable(_)) = self.remove(&RouterHandle { router }, place, fid) {
-            self.leases().give(self.lease_key(place, fid), RETRY, Instant::now());
+    fn end_lease<R: RouterAccess>(&self, router: &R, place: usize, fid: u32) -> Option<ProgramChange> {
+        match self.remove(&RouterHandle { router }, place, fid) {
+            Ok(_) => {
+                let router = self.plan().routers[place].name.to_string();
+                return Some(ProgramChange { router, fid, event: ProgramEvent::LeaseEnded });
+            }
+            Err(SetError::Unavailable(_)) => {
+                self.leases().give(self.lease_key(place, fid), RETRY, Instant::now());
+            }
+            Err(_) => {}
         }
+        None
     }
 
     /// Creates an attachment above the router, for a program.
@@ -446,41 +459,15 @@ pub(crate) fn wrong(key: &str, reason: String) -> SetError {
     SetError::Value { key: key.into(), reason }
 }
 
+/// Refuses a list, which would be read as the fields of an object in the order of their declaration.
+fn check_object(key: &str, value: &Value, example: &str) -> Result<(), SetError> {
+    if value.is_array() { Err(wrong(key, format!("write an object, such as {example}"))) } else { Ok(()) }
+}
+
 /// Bytes from hexadecimal digits.
 pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A router that answers nothing but this.
-    struct Refusing(SetError);
-
-    impl RouterAccess for Refusing {
-        fn ask<T: Send + 'static>(
-            &self,
-            _: impl FnOnce(&mut Router) -> T + Send + 'static,
-        ) -> Result<T, SetError> {
-            Err(self.0.clone())
-        }
-    }
-
-    #[test]
-    fn a_lease_ends_again_if_the_router_does_not_answer() {
-        let text = "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.9/24\"\n[[port]]\n\
-            name = \"b\"\ndriver = \"source\"\naddresses = \"10.0.2.9/24\"\n[[router]]\nname = \"r\"\n\
-            ports = [{ port = \"a\", addresses = \"10.0.1.1/24\" },\n\
-            { port = \"b\", addresses = \"10.0.2.1/24\" }]\n\
-            [[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
-        let plan = Arc::new(longwire_scenario::parse("x.toml", text).unwrap());
-        let live = LiveRouters::new(plan, Vec::new(), Vec::new());
-        let lease = |error: SetError| {
-            live.end_lease(&Refusing(error), 0, 7);
-            live.leases().of(live.lease_key(0, 7), Instant::now()).map(|(length, _)| length)
-        };
-        assert_eq!(lease(unknown(7)), None, "it is gone");
-        assert_eq!(lease(SetError::Unavailable("a worker is busy".into())), Some(RETRY));
-    }
-}
+mod tests;

@@ -17,6 +17,7 @@ mod links;
 mod media;
 mod nesp;
 mod nodes;
+mod past_events;
 mod paths;
 mod port_queues;
 mod processors;
@@ -35,10 +36,11 @@ mod stages;
 mod steers;
 mod warnings;
 
-pub(crate) use kept_places::KeptPlaces;
 pub use media::medium_edit;
+pub(crate) use past_events::{LeftOut, RunSoFar};
 pub(crate) use stages::StageRequest;
 
+use crate::edit::removable;
 use crate::file::File;
 use crate::finding::{Findings, did_you_mean};
 use crate::plan::{End, Medium, Plan, Routes};
@@ -47,27 +49,39 @@ use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
 use crate::written::{Name, Term, Whole, Written};
 use graph::Graph;
+use kept_places::KeptPlaces;
 use links::Links;
 use longwire_block::Spec;
+use longwire_units::Nanos;
 use nodes::Nodes;
+use past_events::GoneName;
 use paths::Topology;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan that `file` describes, whose ports have the `kept` places, and what is added and removed while it
-/// runs; complete only if `findings` has no error in the end.
+/// What a file describes.
+pub(crate) struct Resolved {
+    pub(crate) plan: Plan,
+    /// What is added and removed while it runs.
+    pub(crate) stages: Vec<StageRequest>,
+    /// What is left out of events.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// The plan that `file` describes, complete only if `findings` has no error in the end. Ports have the places
+/// that they have in the `run` that is brought to it, if there is one.
 pub(crate) fn resolve(
-    (file, kept): (&File, KeptPlaces),
+    (file, run): (&File, Option<RunSoFar<'_>>),
     name: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
-) -> Option<(Plan, Vec<StageRequest>)> {
-    let mut resolver = Resolver::new(registry, findings, name);
+) -> Option<Resolved> {
+    let mut resolver = Resolver::new(registry, findings, name, (file, run));
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
-    let mut nodes = resolver.nodes(file, kept);
+    let mut nodes = resolver.nodes(file, run.map(|run| KeptPlaces::of(run.plan)).unwrap_or_default());
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);
@@ -118,13 +132,14 @@ pub(crate) fn resolve(
         events: resolved_events.events,
         router_events,
         stages: Vec::new(),
+        read_at: run.map_or(Nanos::ZERO, |run| run.elapsed),
         changing_delays: resolved_events.delays,
         nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
     resolver.warnings(&mut plan, &links.spans, &nodes.spans);
     resolver.queues(file, &plan, &nodes.queue_spans);
-    Some((plan, stages))
+    Some(Resolved { plan, stages, left_out: resolver.left_out })
 }
 
 /// The state shared by all steps.
@@ -141,14 +156,39 @@ struct Resolver<'d, 'f> {
     some_unmade: bool,
     /// The scenario's folder, to which file names are relative.
     folder: PathBuf,
+    /// The run that is brought to the scenario, if there is one.
+    run: Option<RunSoFar<'d>>,
+    /// The objects named in the current entry of `[[at]]` that are gone.
+    gone: Vec<GoneName>,
+    /// What is left out of entries of `[[at]]`.
+    left_out: Vec<LeftOut>,
+    /// The names of what entries of `[[at]]` add.
+    added_later: Vec<String>,
 }
 
 impl<'d, 'f> Resolver<'d, 'f> {
-    /// A resolver of the scenario file `name`.
-    fn new(registry: &'d [&'static Spec], findings: &'d mut Findings<'f>, name: &str) -> Self {
+    /// A resolver of the scenario file `name`, to which a `run` is brought, if there is one.
+    fn new(
+        registry: &'d [&'static Spec],
+        findings: &'d mut Findings<'f>,
+        name: &str,
+        (file, run): (&File, Option<RunSoFar<'d>>),
+    ) -> Self {
         let folder = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();
-        let (nodes, routers) = (HashMap::new(), HashMap::new());
-        Self { registry, findings, nodes, routers, is_joined: false, some_unmade: false, folder }
+        let added = file.at.iter().filter_map(|at| at.add.as_ref());
+        Self {
+            registry,
+            findings,
+            nodes: HashMap::new(),
+            routers: HashMap::new(),
+            is_joined: false,
+            some_unmade: false,
+            folder,
+            run,
+            gone: Vec::new(),
+            left_out: Vec::new(),
+            added_later: added.flat_map(|added| removable(&added.text)).collect(),
+        }
     }
 }
 
@@ -352,11 +392,23 @@ impl Resolver<'_, '_> {
         name: &str,
         known: &[&str],
     ) -> Option<T> {
+        if entry.section == "at" && self.is_added_later(name) {
+            let what = format!("\"{name}\" is added while it runs, and events are planned before");
+            let fix = "give it these settings where it is added, or change it with longwire ctl set";
+            return self.refuse(span, entry, key, what, fix);
+        }
         let fix = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known {
             [] => format!("declare it as [[{key}]]"),
             _ => format!("there are {}", some(known)),
         });
         self.refuse(span, entry, key, format!("there is no {key} \"{name}\""), fix)
+    }
+
+    /// Whether an entry of `[[at]]` adds the object of this name, or the link of this direction.
+    fn is_added_later(&self, name: &str) -> bool {
+        let directions = ["", ".forward", ".backward"];
+        let mut rests = self.added_later.iter().filter_map(|added| name.strip_prefix(&**added));
+        rests.any(|rest| directions.contains(&rest))
     }
 
     /// The host or port of this name.

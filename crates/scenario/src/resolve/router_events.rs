@@ -30,7 +30,8 @@ impl Resolver<'_, '_> {
         for written in file.at.iter().filter(|at| at.router.is_none()) {
             self.routers_alone(written, routers);
         }
-        for written in file.at.iter().filter(|at| at.router.is_some()) {
+        for (index, written) in file.at.iter().enumerate().filter(|(_, at)| at.router.is_some()) {
+            let mut named = 0;
             let entry = Entry { section: "at", name: written.text("time"), n: None };
             for n in self.numbers(&entry, written) {
                 let entry = Entry { n, ..entry };
@@ -39,9 +40,15 @@ impl Resolver<'_, '_> {
                     self.error(&written.span, &entry, "", what, "make fewer");
                     return events;
                 }
+                let Some(is_gone) = self.is_without_router(&entry, written) else { break };
+                named += 1;
+                if is_gone {
+                    continue;
+                }
                 let Some(event) = self.router_event(&entry, written, routers) else { break };
                 events.push(event);
             }
+            self.leave_out((index, written), named);
         }
         events
     }

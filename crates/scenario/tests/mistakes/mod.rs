@@ -75,6 +75,26 @@ fn toml_and_keys() {
 }
 
 #[test]
+fn other_files_of_longwire_are_recognized() {
+    let sky = "duration = \"1 min\"\n[walker]\nplanes = 1\n[[station]]\nname = \"a\"\n[[path]]\n\
+        via = \"lasers\"\n";
+    let machines = "latency = \"1 ms\"\n[[machine]]\nname = \"one\"\n";
+    for (text, wanted) in [
+        ("scenario = \"x.toml\"\n[axes]\nup.rate = [\"1 Mbit/s\"]\n", "longwire sweep run s.toml"),
+        (sky, "longwire constellation s.toml --output FOLDER"),
+        ("tle = \"x.tle\"\n", "longwire constellation s.toml --output FOLDER"),
+        (machines, "longwire partition SCENARIO --machines s.toml"),
+    ] {
+        let error = mistakes(text);
+        assert_eq!(error.findings.len(), 1, "{error}");
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+    // Among the sections of a scenario it is a mistake like others.
+    let error = mistakes(&format!("{HOSTS}[[station]]\nname = \"a\"\n"));
+    assert!(error.to_string().contains("no section \"station\""), "{error}");
+}
+
+#[test]
 fn files_without_end_are_refused() {
     let error = longwire_scenario::load("/dev/zero".as_ref()).unwrap_err().to_string();
     assert!(error.contains("longer than 67108864 bytes") && error.contains("count"), "{error}");

@@ -241,12 +241,9 @@ impl AfPacket {
     }
 
     fn error(&self) -> PortError {
-        let port = self.name.clone();
         match self.state {
-            InterfaceState::Gone => PortError::Vanished { port },
-            InterfaceState::Up | InterfaceState::Down => {
-                PortError::Down { port, interface: self.interface.name().to_owned() }
-            }
+            InterfaceState::Gone => PortError::Vanished { port: self.name.clone() },
+            InterfaceState::Up | InterfaceState::Down => PortError::down(&self.name, self.interface.name()),
         }
     }
 

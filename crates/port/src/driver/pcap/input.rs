@@ -70,13 +70,14 @@ pub(super) struct Input {
     damage: Option<PcapError>,
 }
 
-/// The absolute time (since 1970) of a capture's first frame; none if it has no frame.
+/// The absolute time (since 1970) at which a capture begins: the start of the run if Longwire has recorded it
+/// (see [`Recorder::note_start`](super::Recorder::note_start)), else its first frame; none if it has neither.
 ///
 /// # Errors
 /// The same as for opening it as a port.
-pub fn first_stamp(path: &Path, select: Option<Select>) -> Result<Option<Nanos>, PcapError> {
+pub fn start_of(path: &Path, select: Option<Select>) -> Result<Option<Nanos>, PcapError> {
     let input = Input::open(path, select, Nanos::ZERO, None)?;
-    Ok(input.ahead.map(|(time, ..)| time))
+    Ok(input.reader.run_start().or(input.ahead.map(|(time, ..)| time)))
 }
 
 /// The names of the interfaces that a pcapng file describes before its first frame, in order; unnamed ones

@@ -2,7 +2,7 @@
 //! into another.
 //!
 //! Times in files are absolute. Times in the engine count from an epoch that all files of a run share: the
-//! first timestamp of the earliest (see [`first_stamp`]).
+//! start of the earliest (see [`start_of`]).
 
 mod error;
 mod input;
@@ -10,7 +10,7 @@ mod output;
 mod recorder;
 
 pub use error::PcapError;
-pub use input::{InputReport, first_stamp, interfaces};
+pub use input::{InputReport, interfaces, start_of};
 pub use longwire_random::frames::Select;
 pub use recorder::Recorder;
 

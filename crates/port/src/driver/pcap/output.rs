@@ -1,6 +1,7 @@
 //! Writes captures with nanoseconds.
 
 use super::error::PcapError;
+use longwire_random::frames::RUN_START;
 use longwire_units::Nanos;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapTsResolution, PcapWriter};
@@ -8,6 +9,8 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
 };
+use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use std::borrow::Cow;
 use std::error::Error;
@@ -67,6 +70,23 @@ impl Output {
         let writer = PcapWriter::with_header(BufWriter::with_capacity(BUFFER, file), header);
         let writer = writer.map_err(|error| PcapError::of(path, &error))?;
         Ok(Self { path: path.into(), writer: Writer::Pcap(writer), written: 0, damage: None })
+    }
+
+    /// Writes the absolute time at which the run began, to a pcapng file in which there is no frame yet.
+    pub(super) fn note_start(&mut self, start: Nanos) {
+        let Writer::Ng(writer) = &mut self.writer else { return };
+        if writer.state().interfaces().is_empty() {
+            // Statistics are of an interface, and nothing can arrive.
+            return;
+        }
+        let timestamp = start.as_duration();
+        let options = vec![
+            InterfaceStatisticsOption::IsbStartTime(timestamp),
+            InterfaceStatisticsOption::Common(CommonOption::Comment(Cow::Borrowed(RUN_START))),
+        ];
+        let block = InterfaceStatisticsBlock { interface_id: 0, timestamp, options };
+        let result = writer.write_block(&block.into_block()).map(drop).map_err(Into::into);
+        self.note(result);
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -34,6 +34,12 @@ impl Recorder {
         Ok(Self { output: Output::begin(path, file, &[port])?, epoch, missed: 0 })
     }
 
+    /// Notes that the run began at `start` on the engine's clock, before anything is recorded: a replay
+    /// begins then, and not with the first frame.
+    pub fn note_start(&mut self, start: Nanos) {
+        self.output.note_start(self.epoch + start);
+    }
+
     /// Records a packet at its arrival time. `port` is the index among the ports of the file.
     pub fn record(&mut self, pool: &mut Pool, port: u16, packet: Handle) {
         self.record_at(pool, port, packet, Nanos(pool.meta(packet).arrival));

@@ -3,30 +3,13 @@ use longwire_packet::{Checksum, Gso};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempPath;
 
-/// A file in the system's temporary directory, removed on drop.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new(extension: &str) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("longwire-{}-{number}.{extension}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    fn with(extension: &str, bytes: &[u8]) -> Self {
-        let file = Self::new(extension);
-        fs::write(&file.0, bytes).unwrap();
-        file
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A temporary file with these bytes, removed on drop.
+fn temporary(extension: &str, bytes: &[u8]) -> TempPath {
+    let file = tempfile::Builder::new().suffix(&format!(".{extension}")).tempfile().unwrap();
+    fs::write(&file, bytes).unwrap();
+    file.into_temp_path()
 }
 
 /// Words in a byte order.
@@ -95,8 +78,8 @@ impl Order {
 
 const SECOND: u64 = 1_000_000_000;
 
-fn plan(input: &Temporary, epoch: u64) -> PcapPlan {
-    PcapPlan { input: Some(input.0.clone()), epoch: Nanos(epoch), ..PcapPlan::default() }
+fn plan(input: &Path, epoch: u64) -> PcapPlan {
+    PcapPlan { input: Some(input.to_path_buf()), epoch: Nanos(epoch), ..PcapPlan::default() }
 }
 
 /// All frames of a port: arrival, original length, first byte and length.
@@ -123,8 +106,8 @@ fn reads_pcap_of_both_resolutions_and_byte_orders() {
             let mut bytes = order.pcap(magic, 1);
             bytes.extend(order.record(1_700_000_000, 5, 60, &[1; 60]));
             bytes.extend(order.record(1_700_000_001, 999_999, 1514, &[2; 96]));
-            let file = Temporary::with("pcap", &bytes);
-            let first = first_stamp(&file.0, None).unwrap().unwrap();
+            let file = temporary("pcap", &bytes);
+            let first = start_of(&file, None).unwrap().unwrap();
             assert_eq!(first, Nanos(1_700_000_000 * SECOND + 5 * unit));
             let mut port = PcapPort::open("a", &plan(&file, first.0 - 7)).unwrap();
             let second = SECOND + 999_994 * unit + 7;
@@ -155,7 +138,7 @@ fn reads_one_interface_of_a_pcapng_file_or_all() {
         bytes.extend(order.packet(2, 3, 63, &[4; 63]));
         bytes.extend(order.packet(3, 3_000_000_999, 64, &[5; 64]));
         bytes.extend(order.packet(4, 1 << 31, 65, &[6; 65]));
-        let file = Temporary::with("pcapng", &bytes);
+        let file = temporary("pcapng", &bytes);
         let open = |interface| PcapPort::open("a", &PcapPlan { interface, ..plan(&file, 0) }).unwrap();
         let all = [
             (1000, 60, 1, 60),
@@ -169,7 +152,7 @@ fn reads_one_interface_of_a_pcapng_file_or_all() {
         assert_eq!(read(&mut open(Some(Select::Name("left".into())))), [all[0], all[2]]);
         assert_eq!(read(&mut open(Some(Select::Index(1)))), [all[1]]);
         assert_eq!(read(&mut open(Some(Select::Name("binary".into())))), [all[3]]);
-        assert_eq!(interfaces(&file.0).unwrap(), ["left", "right", "binary", "pico", "finer"]);
+        assert_eq!(interfaces(&file).unwrap(), ["left", "right", "binary", "pico", "finer"]);
         let missing = PcapPlan { interface: Some(Select::Name("middle".into())), ..plan(&file, 0) };
         let error = PcapPort::open("a", &missing).err().unwrap().to_string();
         assert!(error.contains("no interface \"middle\"; it has \"left\", \"right\", \"binary\""), "{error}");
@@ -193,7 +176,7 @@ fn oversize_frames_and_times_that_go_back_are_reported() {
     ] {
         bytes.extend(order.record(0, time, original, data));
     }
-    let file = Temporary::with("pcap", &bytes);
+    let file = temporary("pcap", &bytes);
     let limited = PcapPlan { mtu: Some(1500), ..plan(&file, 450) };
     let mut port = PcapPort::open("a", &limited).unwrap();
     assert_eq!(read(&mut port), [(50, 1514, 1, 1514), (50, 60, 3, 60), (250, 1518, 5, 1518)]);
@@ -221,7 +204,7 @@ fn the_good_part_of_a_damaged_file_is_used() {
         (order.record(0, SECOND as u32, 60, &[2; 60]), "fractions"),
     ];
     for (tail, wanted) in cases {
-        let file = Temporary::with("pcap", &[good.clone(), tail].concat());
+        let file = temporary("pcap", &[good.clone(), tail].concat());
         let mut port = PcapPort::open("a", &plan(&file, 0)).unwrap();
         assert_eq!(read(&mut port), [(1, 60, 1, 60)]);
         let error = port.finish().unwrap_err().to_string();
@@ -237,13 +220,13 @@ fn the_good_part_of_a_damaged_file_is_used() {
         order.block(3, &[0; 64]),
         vec![6, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0],
     ] {
-        let file = Temporary::with("pcapng", &[ng.clone(), tail].concat());
+        let file = temporary("pcapng", &[ng.clone(), tail].concat());
         let mut port = PcapPort::open("a", &plan(&file, 0)).unwrap();
         assert_eq!(read(&mut port), [(1, 60, 1, 60)]);
         assert!(matches!(port.damage(), Some(PcapError::Damaged { frames: 1, .. })), "{:?}", port.damage());
     }
     ng.truncate(ng.len() - 1);
-    let file = Temporary::with("pcapng", &ng);
+    let file = temporary("pcapng", &ng);
     assert!(PcapPort::open("a", &plan(&file, 0)).unwrap().finish().is_err());
 }
 
@@ -259,7 +242,7 @@ fn what_is_no_ethernet_capture_is_refused() {
         (vec![], "too short"),
         (order.pcap(0xa1b2_c3d4, 1)[..20].to_vec(), "cut short"),
     ] {
-        let file = Temporary::with("pcap", &bytes);
+        let file = temporary("pcap", &bytes);
         let error = PcapPort::open("a", &plan(&file, 0)).err().unwrap().to_string();
         assert!(error.contains(wanted), "{error}");
     }
@@ -286,9 +269,9 @@ fn train(pool: &mut Pool) -> longwire_packet::Handle {
 #[test]
 fn writes_what_it_reads_and_splits_trains() {
     for extension in ["pcap", "pcapng"] {
-        let file = Temporary::new(extension);
+        let file = temporary(extension, &[]);
         let plan = PcapPlan {
-            output: Some(file.0.clone()),
+            output: Some(file.to_path_buf()),
             epoch: Nanos(1_700_000_000 * SECOND),
             ..PcapPlan::default()
         };
@@ -313,12 +296,12 @@ fn writes_what_it_reads_and_splits_trains() {
             (5, 60 + 1514 + 2500 + 3 * 54, 0)
         );
 
-        let bytes = fs::read(&file.0).unwrap();
+        let bytes = fs::read(&file).unwrap();
         let magic: &[u8] =
             if extension == "pcap" { &0xa1b2_3c4d_u32.to_ne_bytes() } else { &[10, 13, 13, 10] };
         assert_eq!(&bytes[..4], magic);
-        assert_eq!(interfaces(&file.0).unwrap(), [if extension == "pcap" { "" } else { "east" }]);
-        let again = PcapPlan { input: Some(file.0.clone()), output: None, ..plan };
+        assert_eq!(interfaces(&file).unwrap(), [if extension == "pcap" { "" } else { "east" }]);
+        let again = PcapPlan { input: Some(file.to_path_buf()), output: None, ..plan };
         let mut back = PcapPort::open("west", &again).unwrap();
         let parts = [(30, 1054, 0, 1054), (30, 1054, 0, 1054), (30, 554, 0, 554)];
         let wanted = [&[(12, 60, 1, 60), (20, 1514, 2, 60)][..], &parts].concat();
@@ -348,10 +331,11 @@ fn a_full_disk_is_an_error_and_counted() {
 
 #[test]
 fn a_recording_gives_each_port_its_arrivals_again() {
-    let file = Temporary::new("rec");
+    let file = temporary("rec", &[]);
     let epoch = Nanos(1_700_000_000 * SECOND);
-    let made = fs::File::create(&file.0).unwrap();
-    let mut recorder = Recorder::begin(&file.0, made, &["left", "right"], epoch).unwrap();
+    let made = fs::File::create(&file).unwrap();
+    let mut recorder = Recorder::begin(&file, made, &["left", "right"], epoch).unwrap();
+    recorder.note_start(Nanos(40));
     let mut pool = Pool::new(1 << 20).unwrap();
     let whole = train(&mut pool);
     pool.meta_mut(whole).arrival = 150;
@@ -369,6 +353,7 @@ fn a_recording_gives_each_port_its_arrivals_again() {
     assert_eq!((recorder.missed(), pool.live()), (0, 0));
     let open = |name: &str| {
         let interface = Some(Select::Name(name.into()));
+        assert_eq!(start_of(&file, interface.clone()).unwrap(), Some(epoch + Nanos(40)));
         PcapPort::open(name, &PcapPlan { interface, ..plan(&file, epoch.0) }).unwrap()
     };
     assert_eq!(read(&mut open("left")), [(100, 60, 1, 60), (123, 60, 3, 60)]);
@@ -378,6 +363,18 @@ fn a_recording_gives_each_port_its_arrivals_again() {
         right[1..].iter().map(|frame| (frame.0, frame.3)).collect::<Vec<_>>(),
         [(150, 1054), (150, 1054), (150, 554)]
     );
+}
+
+/// Statistics of other programs are not about the run.
+#[test]
+fn only_recordings_of_longwire_begin_before_their_first_frame() {
+    for order in [Order(true), Order(false)] {
+        let start = [order.u16(2), order.u16(8)].concat();
+        let statistics = [order.words(&[0, 0, 7]), start, order.words(&[0, 3])].concat();
+        let blocks = [order.interface(1, "x", 9), order.block(5, &statistics)].concat();
+        let file = temporary("pcapng", &[order.section(), blocks, order.packet(0, 5, 60, &[1; 60])].concat());
+        assert_eq!(start_of(&file, None).unwrap(), Some(Nanos(5)));
+    }
 }
 
 proptest! {
@@ -401,8 +398,8 @@ proptest! {
             *byte = *noise;
         }
         bytes.truncate(bytes.len().max(cut) - cut / 2);
-        let file = Temporary::with("pcap", &bytes);
-        let _ = interfaces(&file.0);
+        let file = temporary("pcap", &bytes);
+        let _ = interfaces(&file);
         if let Ok(mut port) = PcapPort::open("a", &plan(&file, 0)) {
             read(&mut port);
             let _ = port.finish();

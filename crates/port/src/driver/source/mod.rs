@@ -247,7 +247,6 @@ impl Port for SourcePort {
 mod tests {
     use super::*;
     use longwire_random::process::spec;
-    use longwire_units::Rate;
 
     fn flow(id: u16, model: Model) -> Flow {
         Flow {
@@ -281,7 +280,7 @@ mod tests {
     #[test]
     fn constant_rate_keeps_every_time_exactly() {
         // 100 bytes at 3 Gbit/s take 266 and 2/3 ns.
-        let rate = Interval::at_rate(Rate(3_000_000_000), 100).unwrap();
+        let rate = Interval::per_second(3_750_000).unwrap();
         let mut port = SourcePort::new("a", &[flow(0, Model::Cbr { every: rate, size: 100 })], 1, 1).unwrap();
         assert_eq!(port.next_arrival(), Some(Nanos(1000)));
         assert_eq!(times(&mut port, 2400), [1000, 1266, 1533, 1800, 2066, 2333]);
@@ -442,7 +441,7 @@ mod tests {
             let destination = "10.0.0.9".parse().unwrap();
             Course { aim, destination, packets, duration: Nanos(duration), up }.values("c")
         };
-        let model = Model::Cbr { every: Interval::at_rate(Rate(8_000_000), 100).unwrap(), size: 100 };
+        let model = Model::Cbr { every: Interval::of(Nanos(100_000)).unwrap(), size: 100 };
         let mut port = SourcePort::new("a", &[Flow { count: 2, ..flow(0, model) }], 1, 1).unwrap();
         let at = |port: &mut SourcePort, now: u64, (packets, duration, up), until| {
             let mut seen = times(port, now);

@@ -5,7 +5,7 @@
 mod open;
 mod socket;
 
-pub use open::Opener;
+pub use open::{Opener, read_key};
 pub use socket::{NotSent, Socket};
 
 use super::wire_frames::each_frame;
