@@ -3,6 +3,7 @@
 //! The shell asks this program, so that names are current. An argument is completed by its name on the
 //! command line: new commands that use the same names need no code here.
 
+use crate::commands::ctl::ADDED_KINDS;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
@@ -12,7 +13,8 @@ use longwire_import::Format;
 use longwire_program::ShippedForwarder;
 use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::time::Duration;
 
 /// The environment variable of a shell's request.
@@ -22,23 +24,39 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Most objects of a kind offered.
 const MOST: usize = 1000;
 
-/// Adds completion to the arguments of a command.
-pub fn completing(command: Command) -> Command {
+/// Values of which some part is given.
+type PartialValues = Box<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+
+/// Adds completion to the arguments of a command; `words` are those of the command line.
+pub fn completing(command: Command, words: &[OsString]) -> Command {
     let name = command.get_name().to_owned();
-    let within = |arg: Arg| match (values_of(&name, arg.get_id().as_str()), names_a_file(&arg)) {
-        (Some(values), true) => arg.add(ArgValueCompleter::new(move |given: &OsStr| {
-            let begun = |value: &String| given.to_str().is_some_and(|given| value.starts_with(given));
-            let values = values().into_iter().filter(begun).map(CompletionCandidate::new);
-            values.chain(PathCompleter::any().complete(given)).collect()
-        })),
-        (Some(values), false) => {
-            let all = move || values().into_iter().map(CompletionCandidate::new).collect();
-            arg.add(ArgValueCandidates::new(all))
+    let within = |arg: Arg| {
+        let id = arg.get_id().as_str();
+        if let Some(values) = partial_values_of(&name, id, words) {
+            return arg.add(ArgValueCompleter::new(move |given: &OsStr| {
+                let Some(given) = given.to_str() else { return Vec::new() };
+                candidates(values(given), given).collect()
+            }));
         }
-        (None, true) => arg.value_hint(ValueHint::AnyPath),
-        (None, false) => arg,
+        match (values_of(&name, id), names_a_file(&arg)) {
+            (Some(values), true) => arg.add(ArgValueCompleter::new(move |given: &OsStr| {
+                let begun = given.to_str().map(|given| candidates(values(), given));
+                begun.into_iter().flatten().chain(PathCompleter::any().complete(given)).collect()
+            })),
+            (Some(values), false) => {
+                let all = move || values().into_iter().map(CompletionCandidate::new).collect();
+                arg.add(ArgValueCandidates::new(all))
+            }
+            (None, true) => arg.value_hint(ValueHint::AnyPath),
+            (None, false) => arg,
+        }
     };
-    command.mut_args(within).mut_subcommands(completing)
+    command.mut_args(within).mut_subcommands(|command| completing(command, words))
+}
+
+/// The values that begin with what is given.
+fn candidates(values: Vec<String>, given: &str) -> impl Iterator<Item = CompletionCandidate> {
+    values.into_iter().filter(move |value| value.starts_with(given)).map(CompletionCandidate::new)
 }
 
 /// Whether an argument's value may be a file.
@@ -48,11 +66,42 @@ fn names_a_file(arg: &Arg) -> bool {
         || ["program", "profile"].contains(&arg.get_id().as_str())
 }
 
+/// The possible values of a command's argument whose values depend on what is given of them, or on other
+/// words of the command line.
+fn partial_values_of(command: &str, argument: &str, words: &[OsString]) -> Option<PartialValues> {
+    Some(match (command, argument) {
+        ("add", "settings") => {
+            let kind = added_kind(words)?;
+            Box::new(move |_: &str| new_settings(kind))
+        }
+        ("exec" | "attach" | "proxy", "up" | "down") => Box::new(|given: &str| {
+            let others = &given[..given.rfind(',').map_or(0, |comma| comma + 1)];
+            settings().iter().map(|setting| format!("{others}{setting}")).collect()
+        }),
+        ("run", "settings") => {
+            let words = words.to_vec();
+            Box::new(move |given: &str| {
+                // An object's name may have dots, too.
+                let names: Vec<&str> = given.match_indices('.').map(|(dot, _)| &given[..=dot]).collect();
+                if names.is_empty() {
+                    return objects_of_scenario(&words);
+                }
+                let settings = settings();
+                let all = names
+                    .into_iter()
+                    .flat_map(|name| settings.iter().map(move |setting| format!("{name}{setting}")));
+                all.collect()
+            })
+        }
+        _ => return None,
+    })
+}
+
 /// The possible values of a command's argument.
 fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     Some(match (command, argument) {
         ("get" | "set", "name" | "object") => objects,
-        ("set" | "add", "settings") => settings,
+        ("set", "settings") => settings,
         ("remove", "names") => removable,
         ("stats" | "top" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
         (_, "router") => || of_kind(Kind::Router),
@@ -64,6 +113,8 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
         (_, "lab") => labs,
         ("exec", "host") => hosts,
         ("attach", "netns") => namespaces,
+        // It has its own.
+        ("add", "kind") => return None,
         (_, "kind") => || Kind::ALL.map(|kind| kind.word().to_owned()).into(),
         _ => return None,
     })
@@ -87,7 +138,10 @@ fn of_kind(kind: Kind) -> Vec<String> {
 
 /// All links; a duplex link also by its own name.
 fn links() -> Vec<String> {
-    let mut names = of_kind(Kind::Link);
+    with_duplex(of_kind(Kind::Link))
+}
+
+fn with_duplex(mut names: Vec<String>) -> Vec<String> {
     let duplex: Vec<String> =
         names.iter().filter_map(|name| name.strip_suffix(".forward")).map(str::to_owned).collect();
     names.splice(..0, duplex);
@@ -125,6 +179,36 @@ fn settings() -> Vec<String> {
     LinkKind::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
 }
 
+/// What `ctl add` adds on a command line.
+fn added_kind(words: &[OsString]) -> Option<&'static str> {
+    let mut behind = words.iter().skip_while(|word| *word != "add").skip(1);
+    behind.find_map(|word| ADDED_KINDS.into_iter().find(|kind| word == kind))
+}
+
+/// The keys of a new object's section, ready for a value. What running links do not have comes first.
+fn new_settings(kind: &str) -> Vec<String> {
+    let schema = longwire_scenario::schema();
+    let section = schema["properties"][kind]["items"]["properties"].as_object();
+    let keys = section.into_iter().flatten().map(|(key, _)| key.as_str()).filter(|key| *key != "name");
+    let known = if kind == "link" { LinkKind::known() } else { Vec::new() };
+    let (later, first): (Vec<&str>, Vec<&str>) =
+        keys.partition(|key| known.iter().any(|setting| setting.key == *key));
+    let of_blocks = known.iter().map(|setting| &*setting.key);
+    let of_blocks = of_blocks.filter(|key| key.contains('.') && !key.starts_with("ramp"));
+    first.into_iter().chain(later).chain(of_blocks).map(|key| format!("{key}=")).collect()
+}
+
+/// The objects of the scenario on a command line, ready for a setting.
+fn objects_of_scenario(words: &[OsString]) -> Vec<String> {
+    let is_toml = |file: &&Path| file.extension().is_some_and(|extension| extension == "toml");
+    let mut files = words.iter().map(Path::new).filter(is_toml);
+    let Some(plan) = files.find_map(|file| longwire_scenario::load(file).ok()) else { return Vec::new() };
+    let mut names = with_duplex(plan.links.iter().map(|link| link.name.to_string()).collect());
+    names.extend(plan.sources.iter().map(|source| source.name.to_string()));
+    names.extend(plan.media.iter().map(|medium| medium.name.to_string()));
+    names.into_iter().take(MOST).map(|name| name + ".").collect()
+}
+
 fn profiles() -> Vec<String> {
     SHIPPED.iter().map(|shipped| shipped.name.to_owned()).collect()
 }
@@ -156,10 +240,10 @@ mod tests {
     use clap_complete::engine::complete;
 
     fn offered(line: &str) -> Vec<String> {
-        let mut command = completing(crate::Cli::command());
-        let words: Vec<_> = line.split(' ').map(Into::into).collect();
+        let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+        let mut command = completing(crate::Cli::command(), &words);
         let last = words.len() - 1;
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = complete(&mut command, words, last, Some(folder)).unwrap();
         found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
@@ -176,6 +260,32 @@ mod tests {
         assert!(offered("longwire ctl add link b del").contains(&"delay=".into()));
         assert_eq!(offered("longwire forwarder cost nat"), ["nat44"]);
         assert_eq!(offered("longwire import cont"), ["containerlab"]);
+    }
+
+    #[test]
+    fn what_can_be_added_is_offered_with_the_keys_of_its_section() {
+        assert_eq!(offered("longwire ctl add h"), ["host"]);
+        assert_eq!(offered("longwire ctl add fl"), [""; 0]);
+        assert_eq!(offered("longwire ctl add link c betw"), ["between="]);
+        let keys = offered("longwire ctl add link c from=a ");
+        let place = |key: &str| keys.iter().position(|other| other == key);
+        assert!(place("to=") < place("rate=") && place("to=").is_some(), "{keys:?}");
+        assert!(place("queue.kind=").is_some() && place("name=").is_none(), "{keys:?}");
+        assert_eq!(offered("longwire ctl add host h addr"), ["address="]);
+        assert_eq!(offered("longwire ctl add host h del"), [""; 0]);
+        assert!(offered("longwire ctl add port p dr").contains(&"driver=".into()));
+    }
+
+    #[test]
+    fn settings_are_offered_behind_what_is_given() {
+        assert!(offered("longwire exec --up ra").contains(&"rate=".into()));
+        let more = offered("longwire attach --down rate=1mbit,del");
+        assert!(more.contains(&"rate=1mbit,delay=".into()), "{more:?}");
+        let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/two-hosts.toml");
+        let names = offered(&format!("longwire run {scenario} --set up"));
+        assert!(["up.", "up.forward."].iter().all(|name| names.contains(&name.to_string())), "{names:?}");
+        let more = offered("longwire run --set up.forward.ra");
+        assert!(more.contains(&"up.forward.rate=".into()), "{more:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use longwire_control::{ClientError, Problem};
 use longwire_import::ImportError;
 use longwire_partition::MachinesError;
 use longwire_report::output::chain;
+use longwire_run::absences::Absence;
 use longwire_scenario::{Finding, LoadError, ScenarioError};
 use longwire_sweep::SweepFault;
 use serde_json::{Map, Value, json};
@@ -105,9 +106,16 @@ fn of_scenario(error: &ScenarioError) -> Option<Fields> {
     Some(fields)
 }
 
-/// Mistakes or warnings as objects.
-pub fn of_findings(findings: &[Finding]) -> Value {
+/// Mistakes as objects.
+fn of_findings(findings: &[Finding]) -> Value {
     findings.iter().map(|finding| of_finding(finding).finish()).collect()
+}
+
+/// Warnings of a scenario, and of what its ports lack here, as objects.
+pub fn of_warnings(findings: &[Finding], absences: &[Absence]) -> Value {
+    let lacking =
+        |Absence { port, what }: &Absence| Fields::new(what).with("field", &format!("port \"{port}\""));
+    findings.iter().map(of_finding).chain(absences.iter().map(lacking)).map(Fields::finish).collect()
 }
 
 fn of_finding(finding: &Finding) -> Fields {

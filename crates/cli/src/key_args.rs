@@ -1,10 +1,11 @@
 //! Arguments of commands that make a key file.
 
 use crate::{Json, Outcome, outcome};
-use anyhow::Context;
+use anyhow::anyhow;
 use longwire_nesp::Key;
 use longwire_report::Report;
 use longwire_rundir::{make_key_file, random};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// The file to make.
@@ -25,7 +26,11 @@ impl KeyArgs {
     pub fn make(&self, command: &str) -> anyhow::Result<Outcome> {
         let file = &self.file;
         let made = make_key_file(file, &Key::text_of(&random::<32>()?));
-        made.with_context(|| format!("can't make {}", file.display()))?;
+        made.map_err(|error| {
+            let is_there = error.kind() == ErrorKind::AlreadyExists;
+            let fix = if is_there { "; name another file, or remove it" } else { "" };
+            anyhow!("can't make {}: {error}{fix}", file.display())
+        })?;
         let report = Report::new(command).with("file", file.display().to_string());
         outcome::print_if_json(&report, self.json)
     }

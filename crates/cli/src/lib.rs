@@ -8,6 +8,7 @@ mod browser;
 pub mod commands;
 mod completion;
 mod foreground;
+mod inputs;
 pub mod json;
 mod key_args;
 pub mod outcome;
@@ -16,6 +17,7 @@ mod record_args;
 mod record_warnings;
 pub mod stop_flag;
 pub mod usage;
+mod whole_file;
 
 pub use json::Json;
 pub use outcome::Outcome;
@@ -57,11 +59,11 @@ pub fn main() -> ExitCode {
     if longwire_bench::play_control_process() || longwire_validate::play_stage() {
         return ExitCode::SUCCESS;
     }
-    CompleteEnv::with_factory(|| completion::completing(usage::command()))
+    let words: Vec<_> = std::env::args_os().collect();
+    CompleteEnv::with_factory(|| completion::completing(usage::command(), &words))
         .var(completion::VARIABLE)
         .complete();
     longwire_rundir::on_wait(outcome::note);
-    let words: Vec<_> = std::env::args_os().collect();
     let parsed = usage::command().try_get_matches_from(&words);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,

@@ -196,6 +196,22 @@ fn putting_it_on_and_taking_it_off_loses_no_packet() {
 }
 
 #[test]
+fn whatever_signal_ends_it_nothing_is_left() {
+    for signal in ["TERM", "QUIT"] {
+        let Some(pair) = Pair::new(&signal.to_lowercase()) else { return };
+        // The interfaces are up then.
+        pair.round_trip();
+        let before = pair.settings();
+        let attached = pair.attach(&["--delay", "1ms"]);
+        assert_ne!(pair.settings(), before, "{signal}");
+        attached.signal(signal);
+        let Ended { code, said, .. } = attached.wait();
+        assert_eq!(code, Some(0), "{signal}: {said}");
+        assert_eq!(pair.settings(), before, "{signal}");
+    }
+}
+
+#[test]
 fn a_killed_one_is_off_at_once_and_the_next_start_removes_its_ends() {
     let Some(pair) = Pair::new("killed") else { return };
     let before = pair.settings();

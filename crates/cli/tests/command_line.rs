@@ -404,6 +404,14 @@ fn a_scenario_is_checked() {
     let report = json(&longwire(&["check", &alone, "--json"]), 0);
     let warned = &report["warnings"][0];
     assert_eq!((&warned["field"], &warned["line"]), (&"port \"a\"".into(), &2.into()), "{report:#}");
+    let capture = "[[port]]\nname = \"p\"\ndriver = \"pcap\"\ninput = \"nosuch.pcap\"\n";
+    let lacking = folder.write("lacking.toml", capture);
+    let report = json(&longwire(&["check", &lacking, "--json"]), 0);
+    let mut warnings = report["warnings"].as_array().unwrap().iter();
+    let named = warnings.find(|warning| warning["error"].to_string().contains("nosuch.pcap"));
+    assert_eq!(named.unwrap()["field"], "port \"p\"", "{report:#}");
+    let said = stderr(&longwire(&["check", &lacking]));
+    assert!(said.contains("note: port \"p\": ") && said.contains("nosuch.pcap: No such file"), "{said}");
     let text = std::fs::read_to_string(&fits).unwrap();
     let tight =
         folder.write("tight.toml", format!("{text}\n[engine]\npool = \"1 MiB\"\n").replace("20 ms", "10 s"));
@@ -511,6 +519,42 @@ fn output_that_can_not_be_written_is_named() {
     let output = Process::new(env!("CARGO_BIN_EXE_longwire")).arg("profiles").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("can't write to standard output: No space left"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_scenario_is_not_written_over_what_it_is_made_from() {
+    let folder = Folder::new("imported-over");
+    let script = "tc qdisc add dev eth0 root netem delay 20ms\n";
+    let commands = folder.write("z.sh", script);
+    let trace = folder.write("up.trace", "1\n2\n3\n");
+    let play = format!("mm-link {trace} {trace}");
+    for (format, what, target) in
+        [("netem", &commands, &commands), ("mahimahi", &play, &trace), ("mahimahi", &trace, &trace)]
+    {
+        let output = longwire(&["import", format, what, "-o", target]);
+        assert_eq!(output.status.code(), Some(2), "{what}");
+        assert!(stderr(&output).contains("would be overwritten"), "{what}: {}", stderr(&output));
+    }
+    assert_eq!(std::fs::read_to_string(&commands).unwrap(), script);
+    assert_eq!(std::fs::read_to_string(&trace).unwrap(), "1\n2\n3\n");
+    for _ in 0..2 {
+        let output = longwire(&["import", "netem", &commands, "-o", &folder.text("z.toml")]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn prices_that_can_not_be_written_are_not_measured() {
+    let folder = Folder::new("prices-unwritten");
+    for file in ["/proc/x/p", &*folder.text("none/p"), &*folder.text("")] {
+        let output = longwire(&["calibrate", "--quick", "-o", file]);
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{file}: {said}");
+        assert!(said.contains(&format!("can't write the prices to {file}: ")), "{said}");
+        // No step of the measurements was begun.
+        assert!(said.lines().all(|line| line.starts_with("note: ") || line.starts_with("error: ")), "{said}");
+    }
+    assert!(!folder.path("none").exists());
 }
 
 #[test]

@@ -5,6 +5,11 @@ mod support;
 use serde_json::Value;
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
+/// The example of NASA's page on the format.
+const ELEMENTS: &str = "ISS (ZARYA)\n\
+    1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n\
+    2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n";
+
 fn example() -> String {
     repository("scenarios/constellation/starlink.toml").display().to_string()
 }
@@ -118,14 +123,37 @@ fn options_do_without_a_file() {
     assert!(stderr(&made).contains("constellation.toml, and 2 traces"), "{}", stderr(&made));
     assert!(folder.path("iridium/oslo--rome.state").exists());
 
-    let elements = "ISS (ZARYA)\n\
-        1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n\
-        2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n";
-    let file = folder.write("iss.tle", elements);
+    let file = folder.write("iss.tle", ELEMENTS);
     let tle = ["constellation", "--tle", &file, "--start", "2008-09-20T12:25:40Z", "--json"];
     let report = json(&longwire(&[&tle[..], &stations[..], &["--output", &folder.text("iss")]].concat()), 0);
     assert_eq!(report["constellation"], "1 satellites by their two-line elements");
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
+}
+
+/// The request is called as the scenario, and the elements as a trace.
+#[test]
+fn inputs_are_kept() {
+    let folder = Folder::new("sky-kept");
+    let stations = "[[station]]\nname = \"a\"\nlatitude = 1\nlongitude = 2\n\
+        [[station]]\nname = \"b\"\nlatitude = 3\nlongitude = 4\n\
+        [[path]]\nbetween = [\"a\", \"b\"]\nvia = \"bent-pipe\"\n";
+    let walker = "[walker]\npattern = \"delta\"\ninclination = 53\nsatellites = 22\nplanes = 1\nphasing = 0\n\
+        altitude-km = 550\n";
+    let file = folder.write("constellation.toml", format!("{walker}{stations}"));
+    let elements = folder.write("a--b.delay", ELEMENTS);
+    let request = folder.write("sky.toml", format!("tle = \"a--b.delay\"\n{stations}"));
+    let [one, other] = ["a:1:2", "b:3:4"];
+    for (arguments, kept) in [
+        (vec![&*file], &file),
+        (vec![&*request], &elements),
+        (vec!["--tle", &*elements, "--station", one, "--station", other], &elements),
+    ] {
+        let before = std::fs::read(kept).unwrap();
+        let made = longwire(&[&["constellation", "--output", &*folder.text("")], &arguments[..]].concat());
+        assert_eq!(made.status.code(), Some(2), "{arguments:?}: {}", stderr(&made));
+        assert!(stderr(&made).contains("would be overwritten; name another place"), "{}", stderr(&made));
+        assert_eq!(std::fs::read(kept).unwrap(), before, "{arguments:?}");
+    }
 }
 
 #[test]

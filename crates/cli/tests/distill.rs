@@ -117,6 +117,15 @@ fn captures_that_can_not_be_used_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(stderr(&output).contains(says), "{words:?}: {}", stderr(&output));
     }
+    // The scenario is not written over a capture, by whatever name.
+    let link = folder.path("link.pcap");
+    std::os::unix::fs::symlink(&late, &link).unwrap();
+    for target in [&*sent, &*link.display().to_string()] {
+        let output = longwire(&["distill", &sent, &late, "-o", target]);
+        assert_eq!(output.status.code(), Some(2), "{target}");
+        assert!(stderr(&output).contains("would be overwritten"), "{target}: {}", stderr(&output));
+    }
+    assert_eq!(std::fs::read(&sent).unwrap(), good);
     // Truncated: what is good is used.
     let cut = numbered(0..100, 3_000_000, 60);
     let cut = file("cut.pcap", &cut[..cut.len() - 100]);

@@ -122,6 +122,47 @@ fn a_scenario_comes_from_standard_input() {
     assert!(gone["error"].as_str().unwrap().contains("no lab"), "{gone:#}");
 }
 
+/// A lab's last words are in the run directory, and nothing else is taken for them.
+#[test]
+fn a_path_is_no_name_of_a_lab() {
+    let folder = Folder::new("path");
+    let log = folder.write("x.log", "mine\n");
+    let down = longwire(&["lab", "down", &folder.text("x")]);
+    assert_eq!(down.status.code(), Some(2), "{}", stdout(&down));
+    assert!(stderr(&down).contains("no lab"), "{}", stderr(&down));
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "mine\n");
+}
+
+/// In mounts of its own, so that nobody else's labs are taken down. The first one has none of its namespaces.
+#[test]
+fn a_lab_that_can_not_be_taken_down_does_not_keep_others_up() {
+    if !can_make_labs("a_lab_that_can_not_be_taken_down_does_not_keep_others_up") {
+        return;
+    }
+    let folder = Folder::new("broken");
+    let state = folder.write("state.json", PLANTED.replace("evil", "broken"));
+    let script = format!(
+        "mount -t tmpfs none /run || exit 1
+        longwire=$0; $longwire lab up {} --name whole > /dev/null || exit 1
+        mkdir /run/longwire/broken; cp {state} /run/longwire/broken/state.json
+        for json in --json ''; do $longwire lab down --all $json; echo status $?; done
+        $longwire lab list; $longwire lab down whole > /dev/null 2>&1",
+        two_hosts()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_longwire")]);
+    let output = command.env("LONGWIRE_RUN_DIR", folder.path("run")).output().unwrap();
+    let (said, noted) = (stdout(&output), stderr(&output));
+    let (report, rest) = said.split_once("status 2\n").unwrap_or_else(|| panic!("{said}{noted}"));
+    let report: Value = serde_json::from_str(report).unwrap_or_else(|e| panic!("{e}: {said}{noted}"));
+    assert!(row(&report, "whole")["report"].is_object(), "{report:#}");
+    let failure = report["failures"][0].as_str().unwrap();
+    assert!(failure.starts_with("can't take lab broken down: "), "{failure}");
+    assert_eq!(noted.matches(&format!("error: {failure}\n")).count(), 2, "{noted}");
+    assert!(rest.starts_with("status 2\n") && rest.contains("broken"), "{rest}");
+    assert!(!rest.contains("whole"), "{rest}");
+}
+
 #[test]
 fn what_a_killed_lab_left_is_found_and_removed() {
     let Some(lab) = ReportedLab::new("killed", &two_hosts()) else { return };

@@ -477,6 +477,103 @@ fn a_series_adds_up() {
     assert!(text.starts_with("time_ns,link,in_packets,"), "{text}");
 }
 
+/// Background traffic that a change stops at 330 ms, when no packets are left; in between a burst waits.
+const CHANGED: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.0.1"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.0.2"
+
+[[link]]
+name = "busy"
+from = "a"
+to = "b"
+rate = "1 Mbit/s"
+background = { kind = "cbr", rate = "2 Mbit/s", size = "496 B" }
+
+[[link]]
+name = "back"
+from = "b"
+to = "a"
+rate = "1 Mbit/s"
+delay = "1 s"
+
+[[source]]
+from = "a"
+to = "b"
+size = "60 B"
+interval = "10 ms"
+packets = 5
+
+[[source]]
+from = "b"
+to = "a"
+size = "996 B"
+interval = "100 us"
+packets = 50
+
+[[at]]
+time = "330 ms"
+link = "busy"
+rate = "0"
+
+[[at]]
+time = "330 ms"
+link = "back"
+loss = "1 %"
+"#;
+
+#[test]
+fn samples_come_before_changes_and_change_nothing() {
+    let folder = Folder::new("series-changes");
+    let scenario = folder.write("net.toml", CHANGED);
+    let series = folder.text("run.jsonl");
+    let words = ["run", &scenario, "--virtual", "--json", "--for", "1050ms"];
+    let plain = json(&longwire(&words), 0);
+    let report = json(&longwire(&[&words[..], &["--series", &series, "--every", "100ms"]].concat()), 0);
+    let text = std::fs::read_to_string(&series).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for name in ["busy", "back"] {
+        let link = row(&plain, &format!("link {name}"));
+        assert_eq!(link, row(&report, &format!("link {name}")));
+        let own: Vec<_> = rows.iter().filter(|row| row["link"] == name).collect();
+        let times: Vec<u64> = own.iter().map(|row| number(row, "time_ns") / 1_000_000).collect();
+        assert_eq!(times, [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1050], "the rest is a row too");
+        let sum = |key: &str| own.iter().map(|row| number(row, key)).sum::<u64>();
+        assert_eq!(sum("out_packets"), number(link, "out_packets"), "{name}");
+    }
+    // A packet of 996 bytes and its FCS takes 8 ms.
+    let waiting = rows.iter().filter(|row| row["link"] == "back").map(|row| number(row, "queue_packets"));
+    assert_eq!(waiting.take(4).collect::<Vec<_>>(), [38, 25, 13, 0]);
+}
+
+/// CoDel decides at the head of its queue, when the link is next served.
+#[test]
+fn events_are_sorted_on_request() {
+    let folder = Folder::new("log-sorted");
+    let net = NET.replace("10 packets", "codel").replace("3 Mbit/s", "4 Mbit/s");
+    let scenario = folder.write("net.toml", net);
+    for name in ["run.lwlog", "run.pcapng"] {
+        let log = folder.text(name);
+        let output = longwire(&["run", &scenario, "--virtual", "--log", &log]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let (mut decided, sorted) = (entries(&log, &[]), entries(&log, &["--sort"]));
+        let is_sorted = |entries: &[Value]| entries.is_sorted_by_key(|entry| number(entry, "time_ns"));
+        assert!(!is_sorted(&decided) && is_sorted(&sorted), "{name}");
+        decided.sort_by_key(|entry| number(entry, "time_ns"));
+        assert!(decided == sorted, "{name}: those of one time stay in their order");
+        let drops = entries(&log, &["--sort", "--event", "drop"]);
+        assert!(is_sorted(&drops) && drops.len() < sorted.len(), "{name}");
+    }
+    let followed = longwire(&["log", &folder.text("run.lwlog"), "--sort", "--follow"]);
+    assert_eq!(followed.status.code(), Some(2), "{}", stderr(&followed));
+}
+
 /// In any scenario, a log agrees with the counters.
 #[test]
 fn logs_of_the_examples_agree_with_their_counters() {

@@ -162,7 +162,7 @@ fn a_changed_file_is_applied_and_nothing_else() {
     assert!(stderr(&refused).contains("router \"r\": its addresses"), "{}", stderr(&refused));
     let rate = || json(&service.ctl(&["get", "down", "--json"]), 0)["rows"][0]["settings"]["rate"].clone();
     assert_eq!(rate(), "20 Mbit/s");
-    let partial = json(&service.ctl(&["apply", &other, "--partial", "--json"]), 0);
+    let partial = json(&service.ctl(&["apply", &other, "--partial", "--json"]), 1);
     assert_eq!(row(&partial, "port \"c\"")["kind"], "refused");
     assert_eq!(rate(), "30 Mbit/s");
     let wrong = folder.write("wrong.toml", edited.replace("25 ms", "soon"));
@@ -214,6 +214,28 @@ fn what_runs_is_saved_as_a_scenario() {
     let diff = again.ctl(&["diff", &saved]);
     assert!(diff.status.success(), "{}{}", stdout(&diff), stderr(&diff));
     assert_eq!(again.end(), Some(0));
+}
+
+/// Where files may have 0 bytes, as on a full disk.
+#[test]
+fn what_was_saved_stays_if_there_is_no_room() {
+    let folder = Folder::new("serve-room");
+    let file = folder.write("net.toml", ROUTED);
+    let service = Service::start(&folder, &[&file]);
+    let saved = folder.write("saved.toml", "old\n");
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+    let save = ["ctl", "save", "--output", &saved];
+    let mut full = Command::new("sh");
+    full.args(["-c", script, "sh", env!("CARGO_BIN_EXE_longwire")]).args(save);
+    let output = full.env("LONGWIRE_RUN_DIR", folder.path("run")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("can't write {saved}: File too large")), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&saved).unwrap(), "old\n");
+    assert!(service.ctl(&save[1..]).status.success());
+    assert_eq!(std::fs::read_to_string(&saved).unwrap().trim(), ROUTED.trim());
+    // The folder has the two files and the run directory.
+    assert_eq!(std::fs::read_dir(folder.path(".")).unwrap().count(), 3);
+    assert_eq!(service.end(), Some(0));
 }
 
 /// More than are shown at once.

@@ -7,9 +7,10 @@ use std::fs::read_to_string;
 use std::io::{Read, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
-use support::service::{Service, TWO_PORTS};
+use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, json, longwire, row, stderr};
 
 /// Links whose delays change, each by a client of its own.
@@ -241,4 +242,28 @@ fn settings_that_contradict_each_other_are_named_wherever_they_come_from() {
         assert_eq!(said.matches(what).count(), usize::from(!words.is_empty()), "{said}");
         assert!(said.contains(&words), "{said}");
     }
+}
+
+#[test]
+fn programs_that_come_and_go_are_logged() {
+    let folder = Folder::new("serve-programs");
+    let service = Service::start(&folder, &[&folder.write("net.toml", ROUTED)]);
+    let forwarder = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.env("LONGWIRE_RUN_DIR", folder.text("run")).arg("forwarder").args(args);
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", stderr(&done));
+    };
+    forwarder(&["install", "r", "syn-monitor", "--lease", "1s"]);
+    let installed = service.event("installed");
+    for (field, value) in [("scenario", "net"), ("router", "r"), ("program", "syn-monitor"), ("lease", "1 s")]
+    {
+        assert_eq!(installed[field], value, "{installed:#}");
+    }
+    assert_eq!(service.event("lease-ended")["fid"], installed["fid"]);
+    forwarder(&["install", "r", "syn-monitor"]);
+    let fid = service.event("installed")["fid"].to_string();
+    forwarder(&["remove", "r", &fid]);
+    assert_eq!(service.event("removed")["fid"].to_string(), fid);
+    assert_eq!(service.end(), Some(0));
 }

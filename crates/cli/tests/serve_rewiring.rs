@@ -50,7 +50,8 @@ fn files_add_and_remove_links_among_other_changes() {
     assert_eq!(diff(&service, &edited), text);
     let wrong = folder.write("wrong.toml", after.replace("5 Mbit/s", "fast"));
     assert!(stderr(&service.ctl(&["apply", &wrong])).contains("\"fast\""));
-    let partial = json(&service.ctl(&["apply", &refused, "--partial", "--json"]), 0);
+    let partial = json(&service.ctl(&["apply", &refused, "--partial", "--json"]), 1);
+    assert_eq!(partial["pass"], false, "{partial:#}");
     assert_eq!(row(&partial, "link \"new\"")["kind"], "refused");
     assert_eq!(row(&partial, "up")["settings"][0]["wanted"], "25 ms");
     assert_eq!(diff(&service, &edited).lines().count(), 2);

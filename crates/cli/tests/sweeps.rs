@@ -309,7 +309,7 @@ fn mistakes_name_their_place() {
         "load.modle: the model poisson has no modle; did you mean \"model\"?",
     );
     wrong("scenario = \"nothing.toml\"\n", "nothing.toml");
-    wrong("scenario = \"wrong.toml\"\n", "there is no section \"scenario\"");
+    wrong("scenario = \"wrong.toml\"\n", "this is a sweep, not a scenario");
     let huge = "up.rate = { from = 1, to = 1000000, step = 1 }\nup.delay = { from = 1, to = 100, step = 1 }";
     wrong(&axes(huge), "more than 10000000 tasks");
     let port = "[[port]]\nname = \"p\"\ndriver = \"pcap\"\noutput = \"x.pcap\"\n";

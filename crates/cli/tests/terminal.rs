@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::service::TWO_PORTS;
-use support::{Folder, ended_by_all, json, row, stdout};
+use support::{Folder, can_make_terminals, ended_by_all, json, row};
 
 const ENTER_SCREEN: &str = "\u{1b}[?1049h";
 const LEAVE_SCREEN: &str = "\u{1b}[?1049l";
@@ -25,16 +25,6 @@ struct OnTerminal {
     seen: Vec<u8>,
     /// What its files are called.
     name: &'static str,
-}
-
-/// Whether there is a `script` that takes a command; says so if not.
-fn can_run() -> bool {
-    let version = Command::new("script").arg("--version").output();
-    let is_known = version.is_ok_and(|output| stdout(&output).contains("util-linux"));
-    if !is_known {
-        eprintln!("skipped: needs script of util-linux");
-    }
-    is_known
 }
 
 impl OnTerminal {
@@ -138,7 +128,7 @@ fn asked(folder: &Folder, args: &[&str]) -> Value {
 
 #[test]
 fn keys_change_a_link_and_ctrl_c_ends_the_run() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -179,7 +169,7 @@ fn assert_links_are_sorted(folder: &Folder) {
 
 #[test]
 fn q_ends_the_own_run_after_a_question_and_top_at_once() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -197,7 +187,7 @@ fn q_ends_the_own_run_after_a_question_and_top_at_once() {
 
 #[test]
 fn a_signal_restores_the_terminal() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -210,7 +200,7 @@ fn a_signal_restores_the_terminal() {
 
 #[test]
 fn a_closed_terminal_ends_the_run() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -241,7 +231,7 @@ fn a_closed_terminal_ends_the_run() {
 
 #[test]
 fn the_view_can_be_left_for_lines() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -270,7 +260,7 @@ fn has_colour(text: &str) -> bool {
 
 #[test]
 fn the_view_has_colours_unless_they_are_not_wanted() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -291,7 +281,7 @@ fn the_view_has_colours_unless_they_are_not_wanted() {
 
 #[test]
 fn errors_have_colours_unless_they_are_not_wanted() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");
@@ -310,7 +300,7 @@ fn errors_have_colours_unless_they_are_not_wanted() {
 
 #[test]
 fn a_dumb_terminal_gets_lines() {
-    if !can_run() {
+    if !can_make_terminals() {
         return;
     }
     let folder = Folder::new("terminal");

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::places::Places;
 use support::started::{Ended, Started};
-use support::{Folder, json, longwire, row, stdout};
+use support::{Folder, json, longwire, row, stderr, stdout};
 
 /// Time limit for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -322,6 +322,7 @@ fn mistakes_are_named() {
     assert!(longwire(&["tunnel", "key", &key]).status.success());
     let again = longwire(&["tunnel", "key", &key]);
     assert_eq!(again.status.code(), Some(2), "an existing key is kept");
+    assert!(stderr(&again).contains("name another file, or remove it"), "{}", stderr(&again));
     for (settings, wanted) in [
         ("peer = \"192.0.2.2:7000\"\nkey = \"tunnel.key\"", "listen"),
         ("listen = \"192.0.2.1\"\npeer = \"192.0.2.2:7000\"\nkey = \"tunnel.key\"", "10.0.0.1:7000"),
@@ -329,7 +330,7 @@ fn mistakes_are_named() {
     ] {
         let text = format!("[[port]]\nname = \"far\"\ndriver = \"tunnel\"\n{settings}\n");
         let checked = longwire(&["check", &folder.write("wrong.toml", text)]);
-        let said = support::stderr(&checked);
+        let said = stderr(&checked);
         assert!(checked.status.code() == Some(2) && said.contains(wanted), "{settings}: {said}");
     }
     let settings = "listen = \"127.0.0.1:7000\"\npeer = \"127.0.0.1:7001\"\nkey = \"tunnel.key\"";
@@ -338,6 +339,6 @@ fn mistakes_are_named() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(&key, mode).unwrap();
     let run = longwire(&["run", &scenario, "--for", "1s"]);
-    let said = support::stderr(&run);
+    let said = stderr(&run);
     assert!(run.status.code() == Some(2) && said.contains("chmod 600"), "{said}");
 }

@@ -331,7 +331,8 @@ fn ports_are_added_and_removed_while_it_runs() {
     let frame = [&[0xff; 6][..], &EAST, &[0x88, 0xb5], &[7; 46]].concat();
     let netns = format!("netns={core}");
     for round in 0..2 {
-        refused(&["add", "port", "west", "driver=af_packet", "interface=nowhere", &netns], "nowhere");
+        let there = format!("ip -n {core} link");
+        refused(&["add", "port", "west", "driver=af_packet", "interface=nowhere", &netns], &there);
         let words = ["add", "port", "west", "driver=af_packet", &netns, "--link", "east", "link.delay=1ms"];
         let added = json(&ctl(&words), 0);
         assert_eq!(row(&added, "port west")["done"], "added", "round {round}");

@@ -29,8 +29,9 @@ static EARLY: AtomicI32 = AtomicI32::new(0);
 static ONLY_ONE: Mutex<()> = Mutex::new(());
 
 /// Handles signals for a command while it is prepared, runs, and is cleaned up. Signals that would end this
-/// process are passed to the command; those of the terminal (Ctrl-C), which the command receives anyway, are
-/// not sent twice. Dropping it restores the signal handlers.
+/// process are passed to the command; those of the terminal's keys (Ctrl-C), which the command receives
+/// anyway, are not sent twice. SIGHUP always is: when a terminal is closed, the kernel sends it to the
+/// session's leader only, which this process may be. Dropping it restores the signal handlers.
 #[derive(Debug)]
 pub struct Attendant {
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -124,8 +125,9 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
             let _ = EARLY.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
             longwire_rundir::interrupt();
         }
-        // The id is valid until the child is reaped, which is after AFTER is stored.
-        pid if pid > 0 && !from_terminal => {
+        // The id is valid until the child is reaped, which is after AFTER is stored. A second hangup does no
+        // harm.
+        pid if pid > 0 && (!from_terminal || signal == libc::SIGHUP) => {
             let _ = Pid::from_raw(pid)
                 .zip(Signal::from_named_raw(signal))
                 .map(|(pid, signal)| kill_process(pid, signal));

@@ -27,6 +27,9 @@ pub struct Restriction {
     pub family: u8,
     /// The interfaces from which it did forward.
     pub but_from: Vec<String>,
+    /// Bridges. With the kernel's module `br_netfilter`, packets between a bridge's ports pass the hook of
+    /// forwarded ones, as if they came and went by the bridge.
+    pub bridges: Vec<String>,
 }
 
 /// Sets up translation for the `networks` behind `uplink` and accepts their packets, in the calling thread's
@@ -137,9 +140,9 @@ fn forward_chain(family: u8) -> Chain {
 fn restrict(chain: &Chain, restriction: &Restriction, there: &[Chain]) -> Vec<Message> {
     let mut requests = make_anew(chain, there);
     requests.push(new_forward_chain(chain));
-    let pass =
-        |interface: &String| insert_rule(chain, &Rule::default().came_by(interface).accept(), FORWARDING);
-    requests.extend(restriction.but_from.iter().map(pass));
+    let came = restriction.but_from.iter().map(|interface| Rule::default().came_by(interface));
+    let bridged = restriction.bridges.iter().map(|bridge| Rule::default().came_by(bridge).goes_by(bridge));
+    requests.extend(came.chain(bridged).map(|rule| insert_rule(chain, &rule.accept(), FORWARDING)));
     requests
 }
 
@@ -183,6 +186,24 @@ fn is_on_the_way(chain: &Chain) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_between_the_ports_of_a_bridge_pass() {
+        let restriction =
+            Restriction { family: IPV4, but_from: vec!["eth1".to_owned()], bridges: vec!["br0".to_owned()] };
+        let requests = restrict(&forward_chain(IPV4), &restriction, &[]);
+        let texts: Vec<_> = requests.into_iter().map(Message::into_bytes).collect();
+        let rules = |interface: &str| {
+            let name = |bytes: &&[u8]| *bytes == interface.as_bytes();
+            texts.iter().map(|text| text.windows(interface.len()).filter(name).count()).collect::<Vec<_>>()
+        };
+        // A table, a chain, and two rules.
+        assert_eq!(rules("eth1"), [0, 0, 1, 0]);
+        assert_eq!(rules("br0"), [0, 0, 0, 2], "as the interface of arrival and of departure");
+        let passing = Rule::default().came_by("br0").goes_by("br0").accept();
+        let passing = insert_rule(&forward_chain(IPV4), &passing, FORWARDING);
+        assert_eq!(texts[3], passing.into_bytes());
+    }
 
     #[test]
     fn only_filter_chains_on_the_way_count() {

@@ -85,7 +85,7 @@ pub use localhost::{Localhost, LoopbackServices, Ports, PublishedPorts};
 pub use longwire_document::address::{Mac, Network};
 pub use machine::can_forward;
 pub use namespace::{Namespace, NamespaceId, path_of};
-pub use open_files::{allow_open_files, allow_open_files_if_possible};
+pub use open_files::{allow_open_files, allow_open_files_if_possible, restore_open_files};
 pub use outside::OutsideSockets;
 pub use port_relay::{PortRelay, SocketNetwork};
 pub use privileges::{CommandRole, keep_for};

@@ -16,7 +16,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
-use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::str::FromStr;
@@ -46,9 +45,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const BACKLOG: i32 = 128;
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// Ports, as a list: `8000,5432,9000-9010`.
+/// Ports, from a list in which some may be twice: `8000,5432,9000-9010`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ports(Vec<RangeInclusive<u16>>);
+pub struct Ports(BTreeSet<u16>);
 
 impl FromStr for Ports {
     type Err = String;
@@ -58,23 +57,22 @@ impl FromStr for Ports {
             let port: u16 = text.trim().parse().ok().filter(|port| *port > 0)?;
             Some(port)
         };
-        let mut ranges = Vec::new();
+        let mut ports = BTreeSet::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             match port(first).zip(port(last)) {
-                Some((first, last)) if first <= last => ranges.push(first..=last),
+                Some((first, last)) if first <= last => ports.extend(first..=last),
                 _ => {
                     return Err(format!(
                         "\"{part}\" is neither a port nor a range; write 8000,5432,9000-9010"
                     ));
                 }
             }
+            if ports.len() > MOST {
+                return Err(format!("these are more than {MOST} ports; name fewer"));
+            }
         }
-        let ports = Self(ranges);
-        if ports.each().take(MOST + 1).count() > MOST {
-            return Err(format!("these are more than {MOST} ports; name fewer"));
-        }
-        Ok(ports)
+        Ok(Self(ports))
     }
 }
 
@@ -82,17 +80,7 @@ impl Ports {
     /// A port that both have, if there is one.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> Option<u16> {
-        self.each().find(|port| other.0.iter().any(|range| range.contains(port)))
-    }
-
-    /// Number of ports.
-    fn count(&self) -> usize {
-        self.each().count()
-    }
-
-    /// Each port once per range that has it.
-    fn each(&self) -> impl Iterator<Item = u16> {
-        self.0.iter().cloned().flatten()
+        self.0.intersection(&other.0).next().copied()
     }
 }
 
@@ -135,7 +123,7 @@ impl Localhost {
     ) -> Result<Self, LabError> {
         let count = match reached {
             Some(LoopbackServices::Listening) => MOST,
-            Some(LoopbackServices::Listed(ports)) => ports.count(),
+            Some(LoopbackServices::Listed(ports)) => ports.0.len(),
             None => 0,
         };
         allow_files_for(count + published.0.len());
@@ -168,12 +156,9 @@ impl Localhost {
         let watch = match reached {
             Some(LoopbackServices::Listening) => Some(watch(ends).map_err(doing())?),
             _ => {
-                let listed = match reached {
-                    Some(LoopbackServices::Listed(ports)) => ports.clone(),
-                    _ => Ports::default(),
-                };
-                let listed = listed.each().collect();
-                ends.reach(&listed).map_err(doing())?;
+                if let Some(LoopbackServices::Listed(Ports(listed))) = reached {
+                    ends.reach(listed).map_err(doing())?;
+                }
                 ends.redirect().map_err(doing())?;
                 let made = [&mut ends.relays, &mut ends.by_ipv6].map(std::mem::take);
                 relays
@@ -185,9 +170,11 @@ impl Localhost {
     }
 }
 
-/// Raises the limit of open files for this many ports: the usual one of 1024 is enough for 64.
+/// Raises the limit of open files for this many ports, of which one may have all the connections that its
+/// relays at both ends take.
 fn allow_files_for(ports: usize) {
-    allow_open_files_if_possible((OTHER_FILES + FILES_A_PORT * ports) as u64);
+    let idle = OTHER_FILES + FILES_A_PORT * ports;
+    allow_open_files_if_possible(idle as u64 + 2 * PortRelay::MOST_FILES);
 }
 
 /// Ports of the machine's loopback that are to lead to the command's, taken.
@@ -200,13 +187,13 @@ impl PublishedPorts {
     /// # Errors
     /// When a port is taken already.
     pub fn take(ports: &Ports) -> Result<Self, LabError> {
-        allow_files_for(ports.count());
+        allow_files_for(ports.0.len());
         let take = |port| {
             let at = (LOOPBACK, port);
             let taken = TcpListener::bind(at).and_then(|tcp| Ok((port, tcp, UdpSocket::bind(at)?)));
             taken.map_err(LabError::system(format!("listening on port {port} of this machine's loopback")))
         };
-        Ok(Self(ports.each().map(take).collect::<Result<_, _>>()?))
+        Ok(Self(ports.0.iter().copied().map(take).collect::<Result<_, _>>()?))
     }
 
     /// Relays at the near end for each port, in its network.
@@ -395,7 +382,9 @@ mod tests {
     #[test]
     fn lists_of_ports() {
         let ports: Ports = "8000, 5432,9000-9002".parse().unwrap();
-        assert_eq!(ports.each().collect::<Vec<_>>(), [8000, 5432, 9000, 9001, 9002]);
+        assert_eq!(ports, Ports([5432, 8000, 9000, 9001, 9002].into()));
+        assert_eq!("8000-8005,8003,8000".parse::<Ports>(), "8000-8005".parse::<Ports>());
+        assert!("1-1024,5".parse::<Ports>().is_ok());
         for wrong in ["", "0", "70000", "9-8", "8000,", "http", "1-2-3", "-5"] {
             assert!(wrong.parse::<Ports>().is_err(), "{wrong}");
         }
@@ -411,6 +400,13 @@ mod tests {
             let ports = PublishedPorts::take(&"21000-21099".parse().unwrap()).unwrap();
             println!("taken {}", ports.0.len());
         }
+    }
+
+    #[test]
+    fn a_port_that_is_named_twice_is_taken_once() {
+        let taken = PublishedPorts::take(&"21100,21100-21101".parse().unwrap()).unwrap();
+        let ports: Vec<_> = taken.0.iter().map(|(port, ..)| *port).collect();
+        assert_eq!(ports, [21100, 21101]);
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! the runs' own: the machine does not become a router for others.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use longwire_netlink::{Socket, interface_index, link};
+use longwire_netlink::{Socket, attributes, interface_index, link};
 use serde::{Deserialize, Serialize};
 
 use crate::firewall::Restriction;
@@ -70,7 +71,9 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Resu
     }
     shared.write(machine.id(), guard)?;
     let off: Vec<_> = families.into_iter().filter(|family| !family.is_on()).collect();
-    let restrictions: Vec<_> = off.iter().map(|family| family.restriction(&shared.before)).collect();
+    let bridges = bridges().map_err(LabError::system("listing the machine's bridges"))?;
+    let restrictions: Vec<_> =
+        off.iter().map(|family| family.restriction(&shared.before, &bridges)).collect();
     firewall::open(instance, &forwarding.uplink, &forwarding.networks, &restrictions)?;
     off.iter().try_for_each(|family| {
         family.turn_on().map_err(LabError::system(format!("turning forwarding on in {}", family.whole)))
@@ -182,15 +185,16 @@ impl Family {
         Ok(found)
     }
 
-    /// The restriction to what was forwarded before.
-    fn restriction(&self, before: &BTreeMap<PathBuf, String>) -> Restriction {
+    /// The restriction to what was forwarded before, and what passes from one port of a bridge to another.
+    fn restriction(&self, before: &BTreeMap<PathBuf, String>, bridges: &[String]) -> Restriction {
         let forwards = |(path, value): (&PathBuf, &String)| {
             let mut parts = path.strip_prefix(self.interfaces).ok()?.iter();
             let name = parts.next()?.to_str()?;
             let is_it = parts.next()? == "forwarding" && !["all", "default"].contains(&name);
             (is_it && value.trim() != "0").then(|| name.to_owned())
         };
-        Restriction { family: self.number, but_from: before.iter().filter_map(forwards).collect() }
+        let but_from = before.iter().filter_map(forwards).collect();
+        Restriction { family: self.number, but_from, bridges: bridges.to_vec() }
     }
 
     /// A machine that forwards IPv6 forgets routes learned from routers, unless it is set to accept them
@@ -210,6 +214,32 @@ impl Family {
         // the global setting.
         fs::write(Path::new(self.interfaces).join("default/forwarding"), "0")
     }
+}
+
+/// Bytes of `struct ifinfomsg`, which precedes the attributes of a link.
+const LINK_HEADER: usize = 16;
+
+/// The names of the bridges in the calling thread's namespace; `/sys` may show another one's.
+fn bridges() -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    Socket::route()?.dump(link::list(), |_, body| found.extend(bridge_name(body)))?;
+    Ok(found)
+}
+
+/// The name in a description of a link, if that is a bridge.
+fn bridge_name(link: &[u8]) -> Option<String> {
+    let of_link = link.get(LINK_HEADER..)?;
+    let kind = text_of(attribute_of(of_link, libc::IFLA_LINKINFO)?, libc::IFLA_INFO_KIND)?;
+    let name = text_of(of_link, libc::IFLA_IFNAME)?;
+    (kind == "bridge").then(|| name.to_owned())
+}
+
+fn attribute_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
+}
+
+fn text_of(bytes: &[u8], kind: u16) -> Option<&str> {
+    CStr::from_bytes_until_nul(attribute_of(bytes, kind)?).ok()?.to_str().ok()
 }
 
 /// Global forwarding comes first: writing it changes the other settings.
@@ -236,4 +266,37 @@ pub fn find(id: NamespaceId) -> Option<Namespace> {
         .map(|p| p.join("ns/net"));
     let path = std::iter::once(own).chain(entries(NAMES)).chain(processes).find(|p| matches(p))?;
     Namespace::at(&path).ok().filter(|n| n.id() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abilities;
+    use longwire_netlink::Message;
+
+    #[test]
+    fn bridges_are_found_among_the_links() {
+        if !abilities().namespaces.available {
+            return println!("skipped bridges_are_found_among_the_links: {}", abilities().namespaces.reason);
+        }
+        let new = |name: &str, kind: &str| {
+            let mut m = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
+            m.bytes(&[0; LINK_HEADER]);
+            m.string(libc::IFLA_IFNAME, name);
+            m.nested(libc::IFLA_LINKINFO, |m| m.string(libc::IFLA_INFO_KIND, kind));
+            m
+        };
+        let found = abilities::in_a_new_namespace(|| {
+            let socket = Socket::route()?;
+            socket.request(new("wire", "veth"))?;
+            socket.request(new("br0", "bridge"))?;
+            bridges()
+        });
+        match found {
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                println!("skipped bridges_are_found_among_the_links: the kernel has no bridges");
+            }
+            other => assert_eq!(other.unwrap(), ["br0"]),
+        }
+    }
 }

@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use longwire_report::output::note;
 use longwire_rundir::own_uid;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::process::{getegid, geteuid};
@@ -95,8 +96,10 @@ impl ProcessNamespaces {
         self.process
     }
 
-    /// Moves this process into them permanently, after giving up its outer privileges.
+    /// Moves this process into them permanently, after giving up its outer privileges. It keeps its working
+    /// directory, to which relative names of the user's refer.
     pub fn enter(&self) -> io::Result<()> {
+        let folder = std::env::current_dir();
         give_up_privileges()?;
         for (namespace, kind) in [
             (&self.user, LinkNameSpaceType::User),
@@ -104,6 +107,10 @@ impl ProcessNamespaces {
             (&self.mount, LinkNameSpaceType::Mount),
         ] {
             move_into_link_name_space(namespace.as_fd(), Some(kind))?;
+        }
+        // Whoever enters a mount namespace is at its root.
+        if let Err(error) = folder.and_then(std::env::set_current_dir) {
+            note(&format!("longwire: warning: in the lab the current folder is /: {error}"));
         }
         Ok(())
     }

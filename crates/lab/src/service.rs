@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::User;
+use crate::open_files::restore_open_files;
 use crate::system_call::checked;
 
 /// Time for it to end by itself.
@@ -44,6 +45,7 @@ impl Service {
         if let Some(user) = user {
             user.take_over(command);
         }
+        restore_open_files(command);
         Ok(Self { guard: command.process_group(0).spawn()? })
     }
 

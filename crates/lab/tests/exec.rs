@@ -5,6 +5,7 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use longwire_lab::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, HostSpec, Lab, NEAR, Wiring, sweep};
@@ -80,6 +81,16 @@ fn wait_for(lines: &mut BufReader<ChildStdout>, what: &str) {
         }
     }
     panic!("no \"{what}\" in: {seen}");
+}
+
+/// Packets to an address that the machine's table `seen` has counted, after a host has sent three more.
+fn seen(lab: &Lab, from: &str, to: &str) -> u64 {
+    let mut ping = lab.host(from).unwrap().command("ping").unwrap();
+    ping.args(["-c", "3", "-i", "0.2", "-W", "1", to]).output().unwrap();
+    let mut list = lab.host("machine").unwrap().command("nft").unwrap();
+    let table = output(list.args(["list", "table", "inet", "seen"]));
+    let count = table.split(&format!("{to} counter packets ")).nth(1).unwrap().split(' ').next();
+    count.unwrap().parse().unwrap()
 }
 
 /// Not a test: runs inside the machine.
@@ -178,14 +189,8 @@ fn others_are_not_forwarded() {
     for (network, via) in [("10.8.0.0/24", "10.9.0.2"), ("fd08::/64", "fd09::2")] {
         output(host("outside").command("ip").unwrap().args(["route", "add", network, "via", via]));
     }
-    // Packets that have left the machine for a host behind it, after three more were sent to it.
-    let sent = |to: &str| {
-        let mut ping = host("outside").command("ping").unwrap();
-        ping.args(["-c", "3", "-i", "0.2", "-W", "1", to]).output().unwrap();
-        let seen = output(host("machine").command("nft").unwrap().args(["list", "table", "inet", "seen"]));
-        let count = seen.split(&format!("{to} counter packets ")).nth(1).unwrap().split(' ').next();
-        count.unwrap().parse::<u64>().unwrap()
-    };
+    // Packets that have left the machine for a host behind it.
+    let sent = |to: &str| seen(&lab, "outside", to);
     assert_eq!(["10.8.0.2", "fd08::2"].map(sent), [0, 0], "the machine forwards nothing");
     let net = unique("alone");
     let (mut child, mut lines) = start(&lab, &net, 0);
@@ -197,6 +202,43 @@ fn others_are_not_forwarded() {
         output(host("machine").command("nft").unwrap().args(table));
         assert_eq!(sent(to), 3, "without the restriction");
     }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+/// With the kernel's module `br_netfilter`, what containers on one bridge send each other passes the filter
+/// of forwarded packets, also on a machine that forwards nothing.
+#[test]
+fn neighbours_on_a_bridge_still_reach_each_other() {
+    let test = "neighbours_on_a_bridge_still_reach_each_other";
+    if !may_translate(test) {
+        return;
+    }
+    if !Path::new("/proc/sys/net/bridge").exists() {
+        return println!("skipped {test}: the kernel's module br_netfilter is not there");
+    }
+    let (lab, _wire) = machine("bridge");
+    // One of the two is the machine itself, by an interface that is not the bridge's.
+    let script = "set -e; nft flush ruleset
+        sysctl -w net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1
+        ip link add br0 type bridge; ip link set br0 up
+        for i in 1 2; do
+            ip link add port$i type veth peer name end$i
+            ip link set port$i master br0 up; ip link set end$i up
+        done
+        ip addr add 10.8.0.1/24 dev end1; ip addr add fd08::1/64 dev end1 nodad
+        ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:08 dev end1
+        ip neigh add fd08::2 lladdr 02:00:00:00:00:08 dev end1
+        nft add table inet seen; nft add chain inet seen out '{ type filter hook postrouting priority 300; }'
+        nft add rule inet seen out oifname br0 ip daddr 10.8.0.2 counter
+        nft add rule inet seen out oifname br0 ip6 daddr fd08::2 counter";
+    output(lab.host("machine").unwrap().command("sh").unwrap().args(["-c", script]));
+    let bridged = || ["10.8.0.2", "fd08::2"].map(|to| seen(&lab, "machine", to));
+    assert_eq!(bridged(), [3, 3], "before");
+    let net = unique("bridged");
+    let (mut child, mut lines) = start(&lab, &net, 0);
+    wait_for(&mut lines, &format!("up {net}"));
+    assert_eq!(bridged(), [6, 6], "while a command runs");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }

@@ -37,8 +37,13 @@ fn main() {
     );
     assert!(private_labs().iter().any(|l| l.instance == name && l.owner == Some(child.cast_unsigned())));
     assert!(!join_user_namespace("no-such-lab").unwrap());
+    // Every user may be there, and it has a command.
+    std::env::set_current_dir("/bin").unwrap();
+    let folder = std::env::current_dir().unwrap();
     assert!(join_user_namespace(&name).unwrap());
+    assert_eq!(std::env::current_dir().unwrap(), folder);
     let lab = Lab::open(&name).unwrap();
+    output(lab.host("a").unwrap().command("./sh").unwrap().args(["-c", "test $(pwd) != /"]));
     output(lab.host("a").unwrap().command("ping").unwrap().args(["-c", "1", "-W", "5", "b"]));
     send_byte(pipes[1].1);
     let mut status = 0;

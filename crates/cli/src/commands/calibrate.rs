@@ -3,7 +3,7 @@
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome};
+use crate::{Json, Outcome, outcome, whole_file};
 use anyhow::Context;
 use longwire_bench::Settings;
 use longwire_prices::{EnginePrices, MachinePrices, named_prices, own_prices, write_prices};
@@ -44,9 +44,11 @@ impl Args {
     /// Measures, prints and writes the prices.
     ///
     /// # Errors
-    /// It was stopped, or the file or standard output can't be written to.
+    /// It was stopped, or the file or standard output can't be written to: the file is tried before the
+    /// measurements.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let stop = stop_flag()?;
+        let place = self.place()?;
         if cfg!(debug_assertions) {
             outcome::note("note: this is a debug build; calibrate with cargo build --release");
         }
@@ -62,24 +64,42 @@ impl Args {
         for (driver, why) in &skipped {
             report.push(Row::new(*driver, "").measured("not measured").note(why.clone()));
         }
-        let place = match self.output {
-            Some(output) => Some(output),
-            None if self.quick => None,
-            None => Some(
-                own_prices().context("neither XDG_CONFIG_HOME nor HOME is set: name a file with --output")?,
-            ),
-        };
-        if let Some(place) = &place {
-            let machine = &report.machine;
-            let about =
-                format!("{}, Linux {}, longwire {}", machine.cpu_model, machine.kernel, report.version);
-            write(place, &write_prices(&prices, &about))
-                .with_context(|| format!("can't write the prices to {}", place.display()))?;
-            report.set("file", place.display().to_string());
-            outcome::note(&format!("written to {}", place.display()));
+        let Some(place) = place else { return print_report(&report, self.json.on) };
+        let machine = &report.machine;
+        let about = format!("{}, Linux {}, longwire {}", machine.cpu_model, machine.kernel, report.version);
+        if let Err(why) = whole_file::write(&place, &write_prices(&prices, &about)) {
+            // What was measured is not lost.
+            report.fail(format!("{}: {why}", unwritable(&place)));
+            print_report(&report, self.json.on)?;
+            return Ok(Outcome::Status(2));
         }
+        report.set("file", place.display().to_string());
+        outcome::note(&format!("written to {}", place.display()));
         print_report(&report, self.json.on)
     }
+
+    /// Where to write the prices, which has been found possible; none if they are not to be written.
+    fn place(&self) -> anyhow::Result<Option<PathBuf>> {
+        let place = match &self.output {
+            Some(output) => output.clone(),
+            None if self.quick => return Ok(None),
+            None => {
+                let own = own_prices();
+                let own =
+                    own.context("neither XDG_CONFIG_HOME nor HOME is set: name a file with --output")?;
+                if let Some(folder) = own.parent() {
+                    std::fs::create_dir_all(folder).with_context(|| unwritable(&own))?;
+                }
+                own
+            }
+        };
+        whole_file::check(&place).with_context(|| unwritable(&place))?;
+        Ok(Some(place))
+    }
+}
+
+fn unwritable(place: &Path) -> String {
+    format!("can't write the prices to {}", place.display())
 }
 
 /// A row for each price.
@@ -96,15 +116,4 @@ fn rows(prices: &MachinePrices) -> Vec<Row> {
     let assumed = RouterPrices::default();
     let programs = named_prices(&prices.router).zip(named_prices(&assumed));
     engine.chain(programs.map(|((name, price), (_, assumed))| row(name, price, assumed))).collect()
-}
-
-/// Writes a file atomically.
-fn write(place: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut new = place.as_os_str().to_owned();
-    new.push(".new");
-    std::fs::write(&new, text)?;
-    std::fs::rename(new, place)
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reads the scenario, reports mistakes with their places and fixes (unknown names first, wrong values once
 /// there are none), and predicts the load if every link is full and every source sends: of each worker and
 /// each port's driver, the lateness of packets, and memory for links, packets in flight and waiting packets.
+/// Keys, captures, interfaces and network namespaces that are missing here are warnings.
 /// Prices are those that `longwire calibrate` measured on this machine, if any.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -53,12 +54,13 @@ impl Args {
         outcome::print_notes(&plan);
         let (prices, from) = self.prices()?;
         let mut checked = ScenarioCheck::of(&plan, (&prices, &from), Bytes(self.frame_bytes))?;
-        checked.report.set("warnings", json::of_findings(&plan.notes));
+        checked.report.set("warnings", json::of_warnings(&plan.notes, &checked.absences));
         let outcome = outcome::print_report(&checked.report, self.json.on)?;
         if self.json.on {
             return Ok(outcome);
         }
-        checked.notes.iter().for_each(|note| outcome::note(&format!("note: {note}")));
+        let absences = checked.absences.iter().map(ToString::to_string);
+        absences.chain(checked.notes).for_each(|note| outcome::note(&format!("note: {note}")));
         if !checked.timeline.is_empty() {
             outcome::print(&format!("\n{}", checked.timeline.join("\n")))?;
         }

@@ -1,5 +1,6 @@
 //! `longwire constellation`
 
+use crate::inputs::keep_inputs;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, anyhow, ensure};
 use longwire_constellation::{Request, generate};
@@ -133,10 +134,13 @@ impl Args {
     /// Writes the scenario, and prints what its paths do.
     ///
     /// # Errors
-    /// The mistake in the file or the options, or what can't be written.
+    /// The mistake in the file or the options, or what can't be written: an input never is.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let request = self.request()?;
         let generated = generate(&request);
+        let inputs: Vec<&Path> =
+            self.file.as_deref().into_iter().chain(request.elements.as_deref()).collect();
+        keep_inputs(generated.files.iter().map(|file| self.output.join(&file.name)), &inputs)?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("{} can't be made", self.output.display()))?;
         let mut files = Vec::new();

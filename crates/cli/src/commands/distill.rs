@@ -1,5 +1,6 @@
 //! `longwire distill`
 
+use crate::inputs::keep_inputs;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_distill::{Assumptions, Capture, Clocks, Level, Selection, distill, rows, scenario};
@@ -73,8 +74,10 @@ impl Args {
     /// Distils the path, and prints or writes the scenario.
     ///
     /// # Errors
-    /// If a capture can't be read, the two have no packets in common, or the scenario can't be written.
+    /// If a capture can't be read, the two have no packets in common, or the scenario can't be written: it
+    /// never is over a capture.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        keep_inputs(&self.output, &[&*self.sent, &*self.received])?;
         let [sent, received] = self.captures()?;
         let assumptions = Assumptions {
             clocks: if self.two_clocks { Clocks::Two } else { Clocks::One },

@@ -1,5 +1,6 @@
 //! `longwire import`
 
+use crate::inputs::keep_inputs;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_import::{Format, ImportedScenario, Source, import};
@@ -60,7 +61,7 @@ impl Args {
     /// Imports and prints the scenario.
     ///
     /// # Errors
-    /// If the input can't be read or parsed, or the scenario can't be written.
+    /// If the input can't be read or parsed, or the scenario can't be written: it never is over an input.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
         self.options_behind();
         let sources = Source::read(&self.what, self.format, self.folder())?;
@@ -69,6 +70,7 @@ impl Args {
             None => "this can't be imported".into(),
         })?;
         if let Some(file) = &self.output {
+            self.keep_inputs(&sources, &imported)?;
             if let Some(folder) = self.folder()
                 && let missing = imported.missing_in(folder)
                 && !missing.is_empty()
@@ -106,6 +108,15 @@ impl Args {
                 _ => return,
             }
         }
+    }
+
+    /// Checks that the scenario is written neither over what was read for it nor over what it reads.
+    fn keep_inputs(&self, sources: &[Source], imported: &ImportedScenario) -> anyhow::Result<()> {
+        let read = sources.iter().filter_map(|source| source.file.as_deref()).map(PathBuf::from);
+        let folder = self.folder().unwrap_or(Path::new(""));
+        let inputs: Vec<PathBuf> = read.chain(imported.files().map(|name| folder.join(name))).collect();
+        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+        keep_inputs(&self.output, &inputs)
     }
 
     /// The scenario's folder, if it is not the current one.

@@ -20,8 +20,9 @@ use std::rc::Rc;
 /// Print the packet log of a run
 ///
 /// Reads a log of longwire run --log or longwire exec --log, .lwlog or .pcapng, and prints a line for each
-/// event, as columns, CSV, or JSON lines. Times are from the start of the run. A packet keeps its number from
-/// link to link. With --follow it goes on while the log is written.
+/// event, as columns, CSV, or JSON lines, in the order in which they were decided. Times are from the start
+/// of the run. A packet keeps its number from link to link. With --follow it goes on while the log is
+/// written.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print a JSON object for each event")))]
 #[command(after_long_help = "\
@@ -30,6 +31,7 @@ Examples:
   longwire log run.lwlog --event drop
   longwire log run.lwlog --link 'dsl*' --reason queue-full --from 10s --to 20s --csv > drops.csv
   longwire log run.lwlog --follow --event drop
+  longwire log run.lwlog --sort --json
   longwire log run.pcapng --json")]
 pub struct Args {
     /// The log.
@@ -38,6 +40,10 @@ pub struct Args {
     /// Print also what is added, with the files that follow this one, until the run ends.
     #[arg(long, short)]
     follow: bool,
+
+    /// Print events in order of time, which takes memory for all of them.
+    #[arg(long, conflicts_with = "follow")]
+    sort: bool,
 
     /// Print CSV with a line of column names.
     #[arg(long, conflicts_with = "json")]
@@ -79,6 +85,12 @@ fn show(text: &mut String) -> io::Result<()> {
     print_with(|out| out.write_all(text.as_bytes()))?;
     text.clear();
     Ok(())
+}
+
+/// Adds an event to the text, which is printed if it is long.
+fn print(entry: &Entry, format: LineFormat, text: &mut String) -> io::Result<()> {
+    entry.write(format, text);
+    if text.len() > AT_ONCE { show(text) } else { Ok(()) }
 }
 
 fn event(name: &str) -> Result<Event, String> {
@@ -135,6 +147,7 @@ impl Args {
             (false, false) => LineFormat::Text,
         };
         let (mut lost, text) = (0, RefCell::new(String::new()));
+        let mut unsorted = Vec::new();
         let mut search = LinkSearch { pattern: self.link.as_ref(), others: Vec::new() };
         if format == LineFormat::Csv {
             let _ = writeln!(text.borrow_mut(), "{}", COLUMNS.join(","));
@@ -142,12 +155,10 @@ impl Args {
         let mut then = |entry: Entry| {
             lost += if entry.event == Event::Lost { entry.id } else { 0 };
             search.see(&entry);
-            let mut text = text.borrow_mut();
-            if self.wants(&entry) {
-                entry.write(format, &mut text);
-            }
-            if text.len() > AT_ONCE {
-                show(&mut text)?;
+            match self.wants(&entry) {
+                true if self.sort => unsorted.push(entry),
+                true => print(&entry, format, &mut text.borrow_mut())?,
+                false => {}
             }
             Ok(())
         };
@@ -156,6 +167,9 @@ impl Args {
         } else {
             read(&self.file, &mut then)
         };
+        // Events of one time stay in their order.
+        unsorted.sort_by_key(|entry: &Entry| entry.time_ns);
+        unsorted.iter().try_for_each(|entry| print(entry, format, &mut text.borrow_mut()))?;
         show(&mut text.borrow_mut())?;
         if lost > 0 {
             outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));

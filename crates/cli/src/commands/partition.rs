@@ -1,5 +1,6 @@
 //! `longwire partition`
 
+use crate::inputs::keep_inputs;
 use crate::{Json, Outcome, outcome};
 use longwire_partition::{Machines, ReportRows, partition};
 use longwire_units::Bytes;
@@ -27,7 +28,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     machines: PathBuf,
 
-    /// Write a scenario for each machine into this folder, as MACHINE.toml.
+    /// Write a scenario for each machine into this folder, as MACHINE.toml. The part of an earlier cut is
+    /// removed for a machine that has none now.
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
 
@@ -44,7 +46,7 @@ impl Args {
     /// Cuts the scenario, prints the result, and writes the parts.
     ///
     /// # Errors
-    /// The mistakes in the scenario or the file of machines, or what can't be written.
+    /// The mistakes in the scenario or the file of machines, or what can't be written: an input never is.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let machines = Machines::load(&self.machines)?;
         let plan = longwire_scenario::load(&self.scenario)?;
@@ -52,12 +54,19 @@ impl Args {
         let found = partition(&plan, &machines, Bytes(self.frame_bytes))?;
         let rows = if self.json.on { ReportRows::All } else { ReportRows::Table };
         let mut report = found.report(&plan.file, rows);
+        let mut notes = found.notes();
         if let Some(folder) = &self.write {
+            let leftovers = found.leftovers(folder);
+            let changed = found.files(folder).chain(leftovers.iter().cloned());
+            keep_inputs(changed, &[&*self.scenario, &*self.machines])?;
             report.set("parts", found.write(folder)?);
+            let removed = leftovers.iter().map(|file| file.display());
+            notes.extend(removed.map(|file| format!("removed {file}: that machine has no part any more")));
         }
+        report.set("notes", notes.clone());
         let printed = outcome::print_report(&report, self.json.on)?;
         if !self.json.on {
-            found.notes().iter().for_each(|note| outcome::note(&format!("note: {note}")));
+            notes.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         }
         Ok(printed)
     }

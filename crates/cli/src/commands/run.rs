@@ -69,7 +69,7 @@ pub struct Args {
     settings: Vec<StartSetting>,
 
     /// Take PORT's input from a capture (pcap or pcapng); repeatable. All inputs count from the first frame
-    /// of the earliest one.
+    /// of the earliest one, a recording of longwire run from the start of that run.
     #[arg(long = "input", value_name = "PORT=FILE")]
     inputs: Vec<PortFile>,
 

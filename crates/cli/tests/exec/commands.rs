@@ -1,9 +1,13 @@
 //! A command on a link: reach, rights, exit codes and reports.
 
-use crate::support::{Folder, longwire, row, stderr, stdout};
+use crate::support::{Folder, can_make_terminals, ended_by_all, longwire, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 #[test]
 fn a_command_reaches_outside_through_the_link() {
@@ -30,7 +34,9 @@ fn a_command_reaches_outside_through_the_link() {
     assert_eq!(machine.settings(), before);
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((&report["command"], &report["exit_code"]), (&"exec".into(), &7.into()));
-    assert!(report["fidelity"]["faithful"].is_boolean());
+    let fidelity = &report["fidelity"];
+    assert!(fidelity["faithful"].is_boolean());
+    assert_eq!(fidelity["judged"].as_bool(), Some(verdict.contains("not faithful: ")), "{fidelity:#}");
     // Three questions, and no ARP before them.
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
 }
@@ -98,6 +104,31 @@ fn files_of_a_run_are_the_caller_s() {
     }
     let owners = names.map(|name| std::fs::metadata(folder.path(name)).unwrap().uid());
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
+}
+
+/// Before anything is opened: what was in the files stays.
+#[test]
+fn files_that_are_named_twice_are_refused() {
+    let folder = Folder::new("twice");
+    let named = ["k.lwlog", "k.json", "k.csv", "k.trace"];
+    let [log, json, series, trace] = named.map(|name| folder.write(name, "kept"));
+    let refused = |first: String, second: String| {
+        let ran = longwire(&["exec", &first, &second, "--", "echo", "ran"]);
+        assert_eq!((ran.status.code(), stdout(&ran).as_str()), (Some(2), ""), "{first} {second}");
+        assert!(stderr(&ran).contains("is named twice"), "{first} {second}: {}", stderr(&ran));
+    };
+    refused(format!("--json={log}"), format!("--log={log}"));
+    refused(format!("--json={json}"), format!("--messages={json}"));
+    refused(format!("--messages={series}"), format!("--series={series}"));
+    refused(format!("--json={trace}"), format!("--trace={trace}"));
+    // A report on standard error has the error, too.
+    let (messages, series_to) = (format!("--messages={series}"), format!("--series={series}"));
+    let said = stderr(&longwire(&["exec", "--json", &messages, &series_to, "--", "true"]));
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert!(report["error"].as_str().unwrap().contains("is named twice"), "{report:#}");
+    for name in named {
+        assert_eq!(std::fs::read_to_string(folder.path(name)).unwrap(), "kept", "{name}");
+    }
 }
 
 /// execvp(3) says "permission denied" where a folder of PATH is closed to the user, whether the command is
@@ -199,6 +230,27 @@ fn files_that_can_not_be_written_any_more_are_said_while_the_command_runs() {
     assert_eq!(ran.status.code(), Some(0), "{said}{}", stderr(&ran));
 }
 
+/// /dev/full is a full disk.
+#[test]
+fn messages_that_can_not_be_written_are_missed() {
+    let Some(machine) = Machine::new("messages") else { return };
+    let folder = Folder::new("messages");
+    let json_to = format!("--json={}", folder.text("exec.json"));
+    let ran = machine.exec(&["--messages", "/dev/full", &json_to, "--", "true"]);
+    let said = stderr(&ran);
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let fault = "the messages are incomplete: No space left on device";
+    assert!(said.starts_with(&format!("longwire: warning: {fault}")) && said.lines().count() == 1, "{said}");
+    let report = std::fs::read(folder.path("exec.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["pass"].as_bool(), Some(false));
+    assert!(report["failures"][0].as_str().unwrap().starts_with(fault), "{report:#}");
+    // A report on standard error is all that is there.
+    let said = stderr(&machine.exec(&["--messages", "/dev/full", "--json", "--", "true"]));
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert!(report["failures"][0].as_str().unwrap().starts_with(fault), "{report:#}");
+}
+
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
 #[test]
 fn what_is_not_faithful_fails_if_that_is_required() {
@@ -241,6 +293,20 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let said = stderr(&machine.exec(&["-v", "--delay", "20ms", "--down", "loss=1%", "--", "true"]));
     assert!(said.contains("up: ") && said.contains("delay 20 ms") && said.contains("loss 1 %"), "{said}");
     assert!(said.contains("nothing crossed the link"), "{said}");
+}
+
+/// No more is said of a link that is not made.
+#[test]
+fn records_that_can_not_be_made_are_refused_before_the_link_is_described() {
+    let Some(machine) = Machine::new("records") else { return };
+    let folder = Folder::new("records");
+    let log_to = format!("--log={}", folder.text("x.lwlog"));
+    let (series_to, nowhere) = (format!("--series={}", folder.text("x.txt")), folder.text("none/x.lwlog"));
+    for options in [&[&*series_to][..], &["--log", &*nowhere], &[&*log_to, "--log-links=nosuch"]] {
+        let ran = machine.exec(&[&["--delay", "5ms"], options, &["--", "true"]].concat());
+        assert_eq!(ran.status.code(), Some(2), "{options:?}: {}", stderr(&ran));
+        assert!(!stderr(&ran).contains("round trip"), "{options:?}: {}", stderr(&ran));
+    }
 }
 
 #[test]
@@ -301,6 +367,62 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
     let echoed = machine.sh(&format!("echo hello | {LONGWIRE} exec -q -- cat"));
     assert_eq!(stdout(&echoed), "hello\n");
     assert_eq!(machine.settings(), before);
+}
+
+/// The kernel tells the session's leader only, which longwire is behind `ssh -t` or in a terminal's window.
+#[test]
+fn a_closed_terminal_ends_the_command() {
+    if !can_make_terminals() {
+        return;
+    }
+    let Some(machine) = Machine::new("hangup") else { return };
+    let before = machine.settings();
+    let folder = Folder::new("hangup");
+    let pipe = folder.text("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Both keep the pipe open until they end.
+    let exec =
+        format!("exec 9> {pipe}; exec {LONGWIRE} exec -q -- sh -c 'echo $PPID $$ >&9; exec sleep 1000'");
+    let mut terminal = ended_by_all();
+    terminal.args([LONGWIRE, "lab", "exec", &machine.name, "a", "--"]);
+    terminal.args(["script", "--quiet", "--flush", "--command", &exec, "/dev/null"]);
+    terminal.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut terminal = terminal.spawn().unwrap();
+    let (sender, said) = channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(File::open(pipe).unwrap()).lines();
+        lines.map_while(Result::ok).for_each(|line| _ = sender.send(line));
+    });
+    let patience = Duration::from_secs(60);
+    let processes = said.recv_timeout(patience).unwrap();
+    // The end of what holds a terminal closes it.
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    let ended = said.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected);
+    if !ended {
+        Command::new("kill").args(processes.split(' ')).status().unwrap();
+    }
+    assert!(ended, "they run on");
+    assert_eq!(machine.settings(), before);
+}
+
+/// Relays need more files than their caller may open, also while a program is started.
+#[test]
+fn a_command_and_a_service_have_the_limit_of_open_files_of_their_caller() {
+    let Some(machine) = Machine::new("limit") else { return };
+    let folder = Folder::new("limit");
+    let file = folder.text("service");
+    let show = "echo $(ulimit -n) $(ulimit -Hn)";
+    let ran = machine.sh(&format!(
+        "ulimit -Sn 128; {show}
+        {LONGWIRE} exec -q --publish 8300-8379 --localhost=8000 \
+            --serve '{show} > {file}; exec {LONGWIRE} traffic receive --port 7012' \
+            -- sh -c '{show}; cat {file}'"
+    ));
+    let said = stdout(&ran);
+    let lines: Vec<_> = said.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("128 "), "{said}{}", stderr(&ran));
+    assert!(lines.iter().all(|line| *line == lines[0]), "{said}");
 }
 
 #[test]
@@ -378,5 +500,9 @@ fn wrong_options_are_reported_before_anything_is_made() {
     assert!(error(&["--localhost=http", "--", "true"]).contains("neither a port nor a range"));
     assert!(error(&["--publish", "1-2000", "--", "true"]).contains("1024"));
     assert!(error(&["--mtu", "10", "--", "true"]).contains("576"));
+    for option in ["--trace", "--trace-up", "--trace-down", "--profile"] {
+        let said = error(&[&format!("{option}="), "--", "true"]);
+        assert!(said.contains(&format!("a value is required for '{option} <")), "{said}");
+    }
     assert!(error(&["--jitter", "5ms", "--", "true"]).contains("--jitter"), "no command begins with a dash");
 }

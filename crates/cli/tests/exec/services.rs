@@ -181,6 +181,29 @@ fn services_of_the_loopback_are_reached_through_the_link() {
     assert_eq!(machine.settings(), before);
 }
 
+/// Each is waited for as long as it opens no port: many, so that the signal comes meanwhile also if this
+/// machine is busy.
+#[test]
+fn a_signal_while_services_start_ends_the_run() {
+    let Some(machine) = Machine::new("impatient") else { return };
+    let folder = Folder::new("impatient");
+    let (begun, last) = (folder.text("begun"), folder.text("last"));
+    let waits = "--serve 'exec sleep 1000' ".repeat(10);
+    let script = format!(
+        "mkfifo {begun}
+        {LONGWIRE} exec --delay 5ms --serve 'echo > {begun}; exec sleep 1000' {waits} \
+            --serve 'echo > {last}' -- echo started & run=$!
+        read line < {begun}; kill -TERM $run; echo signalled >&2
+        wait $run; echo ended $?"
+    );
+    let ran = machine.sh_alone(&script);
+    let said = stderr(&ran);
+    assert_eq!(stdout(&ran), "ended 143\n", "{said}");
+    assert!(!Path::new(&last).exists(), "{said}");
+    let (_, afterwards) = said.split_once("signalled\n").unwrap_or_else(|| panic!("{said}"));
+    assert!(!afterwards.contains("going on"), "{said}");
+}
+
 /// `longwire exec` of a bash script, which has said a line.
 struct Begun {
     running: Child,
@@ -190,7 +213,12 @@ struct Begun {
 
 /// Starts it.
 fn begin(machine: &Machine, option: &str, script: &str) -> Begun {
-    let mut running = Command::new(LONGWIRE)
+    begin_by(Command::new(LONGWIRE), machine, option, script)
+}
+
+/// As [`begin`], by a command to which the arguments of `longwire` are added.
+fn begin_by(mut command: Command, machine: &Machine, option: &str, script: &str) -> Begun {
+    let mut running = command
         .args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q", "--delay", "20ms", option])
         .args(["--", "timeout", "60", "bash", "-c", script])
         .stdin(Stdio::piped())
@@ -219,6 +247,36 @@ fn services_that_start_later_listen_on_every_address_and_are_reached() {
         assert_asked(&text, [80, 40]);
         service.join();
     }
+}
+
+/// A relay has four descriptors for each connection.
+#[test]
+fn many_connections_do_not_exceed_the_limit_of_open_files() {
+    const CONNECTIONS: usize = 120;
+    let Some(machine) = Machine::new("connections") else { return };
+    let lab = Lab::open(&machine.name).unwrap();
+    let service = lab.host("a").unwrap().run(|| TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+    let at = service.local_addr().unwrap();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 300; exec \"$@\"", "sh", LONGWIRE]);
+    let mut begun = begin_by(limited, &machine, &format!("--localhost={}", at.port()), "echo $$; read");
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", begun.line.trim()))).unwrap();
+    let connect = || (0..CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect::<Vec<_>>();
+    let clients = inside.run(connect).unwrap();
+    // All are open when the first is answered.
+    let answering = std::thread::spawn(move || {
+        let served: Vec<_> = (0..CONNECTIONS).map(|_| service.accept().unwrap().0).collect();
+        served.iter().for_each(|mut stream| stream.write_all(b"answer").unwrap());
+    });
+    for mut client in &clients {
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut answer = [0; 6];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"answer");
+    }
+    answering.join().unwrap();
+    begun.running.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(begun.running.wait().unwrap().success());
 }
 
 /// A port has two protocols, and each its own services.

@@ -125,6 +125,61 @@ fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
     assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains("machines.toml"), "{}", stderr(&wrong));
 }
 
+/// Machines are called as the scenario, and as the file of machines.
+#[test]
+fn inputs_are_kept() {
+    let folder = Folder::new("kept");
+    let host =
+        |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    let link = "[[link]]\nname = \"line\"\nbetween = [\"a\", \"b\"]\ndelay = \"9 ms\"\n";
+    let text = format!("{}{}{link}", host("a", 1), host("b", 2));
+    let scenario = folder.write("wan.toml", &text);
+    for (one, other) in [("wan", "two"), ("one", "machines")] {
+        let of_machines = machines(&[(one, &["a"]), (other, &["b"])]);
+        let cluster = folder.write("machines.toml", &of_machines);
+        let write = |target: &str| {
+            longwire(&["partition", &scenario, "--machines", &cluster, "--write", &folder.text(target)])
+        };
+        let cut = write("");
+        assert_eq!(cut.status.code(), Some(2), "{}{}", stdout(&cut), stderr(&cut));
+        assert!(stderr(&cut).contains("would be overwritten; name another place"), "{}", stderr(&cut));
+        assert_eq!(std::fs::read_to_string(&scenario).unwrap(), text);
+        assert_eq!(std::fs::read_to_string(&cluster).unwrap(), of_machines);
+        assert!(!folder.path("two.toml").exists() && !folder.path("one.toml").exists());
+        // A link to an input is that input.
+        std::fs::create_dir_all(folder.path("parts")).unwrap();
+        let target = folder.path(&format!("parts/{one}.toml"));
+        std::os::unix::fs::symlink(&scenario, &target).unwrap();
+        assert_eq!(write("parts").status.code(), Some(2));
+        assert_eq!(std::fs::read_to_string(&scenario).unwrap(), text);
+    }
+}
+
+/// Where two hosts stay together, their tunnel would cost more than it carries.
+#[test]
+fn parts_of_an_earlier_cut_do_not_stay() {
+    let folder = Folder::new("leftovers");
+    let host =
+        |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    let link = "[[link]]\nname = \"wan\"\nbetween = [\"a\", \"b\"]\ndelay = \"9 ms\"\n";
+    let scenario = folder.write("wan.toml", format!("{}{}{link}", host("a", 1), host("b", 2)));
+    let cut = |of_one: &[&str], of_two: &[&str]| {
+        let cluster = folder.write("machines.toml", machines(&[("one", of_one), ("two", of_two)]));
+        let parts = folder.text("parts");
+        json(&longwire(&["partition", &scenario, "--machines", &cluster, "--write", &parts, "--json"]), 0)
+    };
+    assert_eq!(cut(&["a"], &["b"])["parts"].as_array().map(Vec::len), Some(2));
+    assert!(folder.path("parts/one.toml").exists());
+    let report = cut(&[], &["a", "b"]);
+    assert!(!folder.path("parts/one.toml").exists() && folder.path("parts/two.toml").exists());
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("nothing is on one") && notes.contains("one.toml: that machine"), "{notes}");
+    // What is no part is somebody's.
+    let own = folder.write("parts/one.toml", "# The part for nobody\n");
+    assert!(!cut(&[], &["a", "b"])["notes"].to_string().contains("removed"));
+    assert!(std::path::Path::new(&own).exists());
+}
+
 /// The book's file of machines, without the prices, which nobody has measured here.
 #[test]
 fn the_machines_of_the_book_are_read() {

@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, json, longwire, repository, row, stderr};
 use crate::{PATIENCE, RoutedLab};
+use serde_json::Value;
 use std::process::Command;
 use std::time::Instant;
 
@@ -139,6 +140,12 @@ fn several_next_hops_in_the_namespace_share_the_flows_of_the_router() {
     lab.until_routes("west", &["10.0.2.0/24 via 10.9.0.2 dev west-east"]);
     assert_eq!(ways().matches("From 10.9.0.2").count(), 16);
     let stats = lab.stats();
+    // Interfaces are up before the run starts.
+    let ports = stats["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "port");
+    let outages: Vec<_> = ports.map(|port| (&port["name"], &port["outages"])).collect();
+    let is_control = |name: &Value| name.as_str().is_some_and(|name| name.contains(':'));
+    assert_eq!(outages.iter().filter(|port| is_control(port.0)).count(), 8, "{outages:?}");
+    assert!(outages.iter().all(|port| *port.1 == 0), "{outages:?}");
     assert_eq!(row(&stats, "control plane west")["malformed"], 0, "{stats:#}");
 }
 

@@ -62,6 +62,16 @@ pub fn ended_by_all() -> Command {
     command
 }
 
+/// Whether there is a `script`, which makes a terminal for a command; says so if not.
+pub fn can_make_terminals() -> bool {
+    let version = Command::new("script").arg("--version").output();
+    let is_known = version.is_ok_and(|output| stdout(&output).contains("util-linux"));
+    if !is_known {
+        eprintln!("skipped: needs script of util-linux");
+    }
+    is_known
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }

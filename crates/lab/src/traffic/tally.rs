@@ -134,11 +134,6 @@ impl Tally {
         self.unique + self.duplicates
     }
 
-    /// When the last of them arrived, in nanoseconds of the receiver's clock; 0 before the first.
-    pub fn last_arrival(&self) -> u64 {
-        self.last_arrival
-    }
-
     /// The result for `sent` packets, with the rate at `layer`. Delays are absolute if `shared_clock`, and
     /// otherwise relative to the smallest.
     pub fn reception(&self, sent: u64, layer: Layer, shared_clock: bool) -> UdpReception {

@@ -11,7 +11,7 @@ use longwire_scenario::read_text;
 use std::path::PathBuf;
 
 /// What can be added.
-const KINDS: [&str; 6] = ["link", "host", "port", "bridge", "router", "source"];
+pub(crate) const KINDS: [&str; 6] = ["link", "host", "port", "bridge", "router", "source"];
 
 /// Add a link, host, port, bridge, router or traffic source while it runs, or all that a file has
 ///

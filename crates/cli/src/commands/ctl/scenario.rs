@@ -1,7 +1,7 @@
 //! `longwire ctl diff`, `apply` and `save`
 
 use super::elsewhere::{Elsewhere, InstanceName};
-use crate::{Json, Outcome, outcome};
+use crate::{Json, Outcome, outcome, whole_file};
 use anyhow::Context;
 use longwire_control::{ClientError, Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
 use longwire_report::{Report, Row};
@@ -37,7 +37,8 @@ pub(super) struct Apply {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// Change the settings that can change if something else can't; nothing is added or removed then.
+    /// Change the settings that can change if something else can't, and exit with 1; nothing is added or
+    /// removed then.
     #[arg(long)]
     partial: bool,
 }
@@ -162,11 +163,16 @@ impl Apply {
         let wanted = ScenarioRequest { toml: longwire_scenario::read_text(file)?, partial: self.partial };
         let applied = at.connect(instance.get())?.apply(&wanted);
         let comparison = applied.map_err(|error| in_file(error, file, &wanted.toml))?;
-        let report = self.scenario.show("ctl apply", &comparison)?;
+        let mut report = self.scenario.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.scenario.json.on {
             outcome::note("nothing differs");
         }
-        outcome::print_if_json(&report, self.scenario.json)
+        if !comparison.refused.is_empty() {
+            report.fail("what runs still differs from the scenario");
+        }
+        let pass = report.pass;
+        outcome::print_if_json(&report, self.scenario.json)?;
+        Ok(Outcome::of(pass))
     }
 }
 
@@ -175,7 +181,7 @@ impl Save {
         let client = at.connect(self.instance.get())?;
         let toml = client.scenario()?;
         if let Some(file) = &self.output {
-            std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
+            whole_file::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
         } else if !self.json.on {
             outcome::print(toml.trim_end())?;
         }

@@ -2,6 +2,7 @@
 
 use super::own_settings;
 use anyhow::{anyhow, ensure};
+use clap::builder::NonEmptyStringValueParser as NonEmpty;
 use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
@@ -11,6 +12,7 @@ use longwire_scenario::{Plan, ScenarioError, contradictions, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::path::Path;
 use std::str::FromStr;
 
 /// Options for both directions and for each.
@@ -18,7 +20,7 @@ use std::str::FromStr;
 pub struct LinkArgs {
     /// Defaults of the link: a name that `longwire profiles` lists, or a file. Down is towards the near end
     /// (the command, the container, the client), up is away from it.
-    #[arg(long, value_name = "NAME", conflicts_with = "netem")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmpty::new(), conflicts_with = "netem")]
     profile: Option<String>,
 
     /// Bandwidth each way: 4mbit, "10 Mbit/s", unlimited. Default: unlimited.
@@ -60,15 +62,15 @@ pub struct LinkArgs {
     netem: Option<NetemLinks>,
 
     /// Rates from a trace, each way: mahimahi's, TheaterQ's, or a list of times and rates.
-    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmpty::new(), conflicts_with = "rate")]
     trace: Option<String>,
 
     /// Rates from a trace on the way out, instead of --trace.
-    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmpty::new(), conflicts_with = "rate")]
     trace_up: Option<String>,
 
     /// Rates from a trace on the way in, instead of --trace.
-    #[arg(long, value_name = "FILE", conflicts_with = "rate")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmpty::new(), conflicts_with = "rate")]
     trace_down: Option<String>,
 
     /// Settings for the way out, from the near end: rate=1mbit,delay=80ms. Any key that `longwire blocks`
@@ -140,6 +142,13 @@ impl LinkArgs {
         let down = self.way(&self.down, self.trace_down.as_ref(), Direction::Forward)?;
         text += &links_between((NEAR, FAR), ("up", "down"), up, down);
         parse(command, &text).map_err(|error| explained(&error))
+    }
+
+    /// The files that it is made of.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let named = [&self.profile, &self.trace, &self.trace_up, &self.trace_down].into_iter().flatten();
+        let values = [&self.up, &self.down].into_iter().flat_map(|own| own.0.values());
+        named.chain(values).map(Path::new).filter(|file| file.is_file())
     }
 
     /// Options of netem that were not converted.
@@ -335,6 +344,15 @@ pub const LEAST_MTU: u32 = 576;
 /// The largest.
 pub const LARGEST_MTU: u32 = 65_521;
 
+/// The largest MTU of Ethernet with jumbo frames.
+const LARGEST_FRAME: u32 = 9216;
+
+/// The MTU of a link on a machine whose packets leave by this interface: the same, so that nothing is
+/// fragmented behind the link. Interfaces such as the loopback have MTUs that no network has.
+pub fn usual_mtu(way_out: Option<u32>) -> u32 {
+    way_out.filter(|mtu| (LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
+}
+
 /// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
     const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=LARGEST_MTU;
@@ -377,6 +395,15 @@ mod tests {
             .collect();
         all.sort();
         all
+    }
+
+    #[test]
+    fn the_way_out_says_how_long_packets_are() {
+        for (way_out, mtu) in
+            [(None, 1500), (Some(1400), 1400), (Some(9000), 9000), (Some(65_536), 1500), (Some(68), 1500)]
+        {
+            assert_eq!(usual_mtu(way_out), mtu);
+        }
     }
 
     #[test]

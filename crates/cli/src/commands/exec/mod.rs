@@ -16,24 +16,24 @@ use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attendant, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, LoopbackServices, OutsideSockets, OwnUser,
     Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, can_forward, enter_user_namespace,
-    exit_code, keep_for, may_change_user, may_make_hosts, taps, way_out_mtu,
+    exit_code, keep_for, may_change_user, may_make_hosts, restore_open_files, taps, way_out_mtu,
 };
 use longwire_run::fitted::fit_pool;
+use longwire_run::port_files::check_apart;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_run::verdict;
 use not_started::{CommandEnd, not_started};
-use outputs::{Outputs, is_standard_error};
+use outputs::{Outputs, is_shared, is_standard_error};
 use serve::Services;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 pub use usage_error::write_usage_error;
 
-/// The largest MTU of Ethernet with jumbo frames.
-const LARGEST_FRAME: u32 = 9216;
 /// The exit status if the link could not be made.
 const NO_LINK: u8 = 2;
 /// The exit status of a successful command if the emulation had to be faithful and was not.
@@ -141,6 +141,10 @@ pub struct Args {
     #[arg(skip)]
     opened: Option<File>,
 
+    // Why messages are missing there.
+    #[arg(skip)]
+    unwritten: OnceLock<String>,
+
     /// The command and its arguments. Default: your shell.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -176,13 +180,26 @@ impl Args {
     /// # Errors
     /// If the options are wrong, or the link or a service can't be made.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
-        let users = self.users();
+        let apart = match self.check_apart() {
+            // The file named twice may be that of the report.
+            Err(error) if self.json.as_deref().is_some_and(|file| !is_shared(file)) => return Err(error),
+            other => other,
+        };
+        let users = apart.and_then(|()| self.users());
         self.outputs.user = users.as_ref().ok().and_then(|users| users.command.clone());
         let done = users.and_then(|users| self.run_behind_link(&users));
         let (Err(error), Some(file)) = (&done, &self.json) else { return done };
         self.outputs.report(file, &format!("{:#}", json::of_error(error)))?;
         // There it is printed once, as an object.
         if is_standard_error(file) { Ok(Outcome::Status(NO_LINK)) } else { done }
+    }
+
+    /// Checks that no file is written twice, or over one that the link is made of.
+    fn check_apart(&self) -> anyhow::Result<()> {
+        let [log, series, record] = self.records.files();
+        let written = [log, series, record, &self.json, &self.messages].into_iter().flatten();
+        let own = written.map(PathBuf::as_path).filter(|file| !is_shared(file));
+        check_apart(self.link.files(), own)
     }
 
     fn run_behind_link(&mut self, users: &Users) -> anyhow::Result<Outcome> {
@@ -197,11 +214,11 @@ impl Args {
             let opened = self.outputs.open(file);
             self.opened = Some(opened.with_context(|| format!("can't write {}", file.display()))?);
         }
-        let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
+        let mtu = self.mtu.unwrap_or_else(|| link::usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
         fit_pool(&mut plan);
-        link::outlook(&plan, "round trip will be").iter().for_each(|what| self.say(what));
-        self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
+        let mut outlook = link::outlook(&plan, "round trip will be");
+        outlook.extend(self.link.notes().iter().map(|note| format!("--netem: {note}")));
         // From here on a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let published = self.published()?;
@@ -221,6 +238,7 @@ impl Args {
         let net = ExecNet::create(&name, &spec)?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
+        outlook.iter().for_each(|what| self.say(what));
         if self.verbose {
             self.say_settings(&run);
         }
@@ -332,7 +350,8 @@ impl Args {
         loopback: Loopback,
     ) -> anyhow::Result<CommandEnd> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
-        let services = Services::start(&self.serve, users.services.as_ref(), net, &|what| self.say(what))?;
+        let user = users.services.as_ref();
+        let services = Services::start(&self.serve, user, net, attendant, &|what| self.say(what))?;
         let mut localhost = None;
         if self.localhost.is_some() || self.publish.is_some() {
             let Loopback { published, machine } = loopback;
@@ -357,6 +376,7 @@ impl Args {
         if let Some(own_user) = own_user {
             own_user.give_back(&mut command);
         }
+        restore_open_files(&mut command);
         let faults = run.instance().record_faults();
         let ended = watched(faults, |fault| self.tell(fault), || attendant.run(command.args(arguments)));
         drop((localhost, services));
@@ -405,6 +425,7 @@ impl Args {
             fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
             unfaithful.iter().for_each(|fidelity| report.fail(verdict::brief(fidelity)));
             end.fault.iter().for_each(|fault| report.fail(fault));
+            self.unwritten.get().iter().for_each(|fault| report.fail(fault.as_str()));
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
@@ -438,41 +459,37 @@ impl Args {
 
     /// Prints a failure, unless the report says the same on standard error.
     fn tell_failure(&self, what: &str) {
-        let reported = self.json.as_deref().is_some_and(is_standard_error);
-        if self.messages.is_some() || !reported {
+        if self.messages.is_some() || !self.reports_on_standard_error() {
             self.tell(what);
         }
+    }
+
+    fn reports_on_standard_error(&self) -> bool {
+        self.json.as_deref().is_some_and(is_standard_error)
     }
 
     /// Prints a message even if only errors are wanted.
     fn tell(&self, what: &str) {
         match &self.opened {
-            // A failing log is no reason to stop the command: it could be written at the start.
             Some(file) => {
                 let mut file: &File = file;
-                _ = file.write_all(format!("{what}\n").as_bytes());
+                // Whoever has left a pipe needs no more.
+                if let Err(error) = file.write_all(format!("{what}\n").as_bytes())
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    self.warn_of_missing(&error);
+                }
             }
             None => outcome::note(&format!("longwire: {what}")),
         }
     }
-}
 
-/// The MTU of a link on a machine whose packets leave by this interface: the same, so that nothing is
-/// fragmented behind the link. Interfaces such as the loopback have MTUs that no network has.
-fn usual_mtu(way_out: Option<u32>) -> u32 {
-    way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_way_out_says_how_long_packets_are() {
-        for (way_out, mtu) in
-            [(None, 1500), (Some(1400), 1400), (Some(9000), 9000), (Some(65_536), 1500), (Some(68), 1500)]
-        {
-            assert_eq!(usual_mtu(way_out), mtu);
+    /// Warns once that messages are missing in their file. That is no reason to stop the command: it could be
+    /// written at the start.
+    fn warn_of_missing(&self, error: &io::Error) {
+        let fault = format!("the messages are incomplete: {error}");
+        if self.unwritten.set(fault.clone()).is_ok() && !self.reports_on_standard_error() {
+            outcome::note(&format!("longwire: warning: {fault}"));
         }
     }
 }

@@ -25,6 +25,20 @@ pub fn is_standard_error(file: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stderr")].contains(&file)
 }
 
+/// Whether several outputs may go to a file: to a descriptor, or a pipe.
+pub fn is_shared(file: &Path) -> bool {
+    file.as_os_str() == "-" || is_descriptor(file) || is_pipe(file)
+}
+
+/// Whether a name means one of this process's own descriptors, or a device.
+fn is_descriptor(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|own| folder == Path::new(own)))
+}
+
+fn is_pipe(file: &Path) -> bool {
+    file.metadata().is_ok_and(|known| known.file_type().is_fifo())
+}
+
 impl Outputs {
     /// Makes the missing files, if this process is root for a caller. Existing ones keep their owner.
     pub fn make_for_caller(&self, files: &[&Option<PathBuf>]) -> anyhow::Result<()> {
@@ -48,7 +62,7 @@ impl Outputs {
     /// Makes a file that is written when the command has ended, so that a name that can't be written is
     /// reported before it runs. Pipes are left alone: their readers would see their end.
     pub fn check(&self, file: &Path) -> anyhow::Result<()> {
-        if file.as_os_str() == "-" || file.metadata().is_ok_and(|known| known.file_type().is_fifo()) {
+        if file.as_os_str() == "-" || is_pipe(file) {
             return Ok(());
         }
         let opened = self.with_rights(file, || OpenOptions::new().append(true).create(true).open(file));
@@ -82,10 +96,8 @@ impl Outputs {
     }
 
     fn with_rights<R: Send>(&self, file: &Path, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
-        let is_own =
-            file.parent().is_some_and(|folder| DESCRIPTORS.iter().any(|own| folder == Path::new(own)));
         match &self.user {
-            Some(user) if !is_own => user.with_rights_to_files(f),
+            Some(user) if !is_descriptor(file) => user.with_rights_to_files(f),
             _ => f(),
         }
     }
@@ -117,6 +129,18 @@ mod tests {
         for file in [&folder, &folder.join("none/x")] {
             assert!(outputs.check(file).unwrap_err().to_string().starts_with("the report can't"));
         }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn outputs_share_descriptors_and_pipes_only() {
+        let folder = folder("shared");
+        let [file, pipe] = ["file", "pipe"].map(|name| folder.join(name));
+        fs::write(&file, "").unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let shared = |file: &str| is_shared(Path::new(file));
+        assert!(is_shared(&pipe) && ["-", "/dev/stderr", "/dev/fd/63", "/dev/null"].into_iter().all(shared));
+        assert!(!is_shared(&file) && !["new.json", "/dev/shm/new.json"].into_iter().any(shared));
         fs::remove_dir_all(&folder).unwrap();
     }
 

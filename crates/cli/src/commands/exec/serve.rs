@@ -1,7 +1,7 @@
 //! Services at the far end: started before the command, ended after it.
 
 use anyhow::{anyhow, bail};
-use longwire_lab::{BindGuard, ExecNet, FarIpv6, GuardedCommand, Host, Service, User};
+use longwire_lab::{Attendant, BindGuard, ExecNet, FarIpv6, GuardedCommand, Host, Service, User};
 use std::io;
 use std::net::IpAddr;
 use std::process::Stdio;
@@ -19,8 +19,8 @@ pub struct Services {
 
 impl Services {
     /// Starts each with `sh` at the far end, as `user` if one is given, and waits until it listens; `say`
-    /// receives a message if one does not. In the machine's own network they are restricted to the far end's
-    /// addresses.
+    /// receives a message if one does not. After a signal, no more are started or waited for. In the
+    /// machine's own network they are restricted to the far end's addresses.
     ///
     /// # Errors
     /// If one can't be started, or not be restricted, or ends at once.
@@ -28,11 +28,15 @@ impl Services {
         commands: &[String],
         user: Option<&User>,
         net: &ExecNet,
+        attendant: &Attendant,
         say: &dyn Fn(&str),
     ) -> anyhow::Result<Self> {
         let guard = bind_guard(net)?;
         let mut services = Self::default();
         for command in commands {
+            if attendant.early().is_some() {
+                break;
+            }
             let before = net.far().listening_sockets()?;
             let mut shell = net.far_command("sh")?;
             let guarded = guard.map(|guard| guard.restrict(&mut shell)).transpose();
@@ -48,7 +52,7 @@ impl Services {
             if let Some(guarded) = guarded {
                 guarded.started().map_err(|error| unrestricted(command, error))?;
             }
-            if !wait_until_it_listens(&mut service, net.far(), before, command)? {
+            if takes_too_long(&mut service, net.far(), before, command, attendant)? {
                 say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
             }
             services.running.push(service);
@@ -75,21 +79,26 @@ fn unrestricted(command: &str, why: io::Error) -> anyhow::Error {
     ))
 }
 
-fn wait_until_it_listens(
+/// Waits until a service listens, or a signal ends the run. Returns whether neither happens in time.
+fn takes_too_long(
     service: &mut Service,
     far: &Host,
     before: usize,
     command: &str,
+    attendant: &Attendant,
 ) -> anyhow::Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        if far.listening_sockets()? > before {
-            return Ok(true);
+        if attendant.early().is_some() || far.listening_sockets()? > before {
+            return Ok(false);
         }
-        if let Some(status) = service.ended()? {
+        // A signal to both may have ended it.
+        if let Some(status) = service.ended()?
+            && attendant.early().is_none()
+        {
             bail!("the service `{command}` ended at once ({status}); what it wrote is above");
         }
         std::thread::sleep(LOOK);
     }
-    Ok(false)
+    Ok(attendant.early().is_none())
 }

@@ -2,11 +2,16 @@
 
 use crate::outcome::{print_report, print_with};
 use crate::{Json, Outcome, outcome};
+use anyhow::Context;
 use longwire_port::interface::clear_leftovers;
 use longwire_report::Report;
+use longwire_report::output::chain;
 use longwire_run::labs::{EndedLab, LabEntry, find, labs, take_down, unknown};
 use longwire_run::report_text;
 use longwire_run::test_hosts::log_of;
+
+/// The exit status if a lab can't be taken down.
+const NOT_DOWN: u8 = 2;
 
 /// Take labs down: end the programs in their hosts and remove everything that was made
 #[derive(Debug, clap::Args)]
@@ -42,14 +47,32 @@ impl Args {
         let kept =
             |lab: &LabEntry| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
         let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
-        if self.json.on {
-            return self.tell(&all.iter().map(take_down).collect::<anyhow::Result<Vec<_>>>()?);
-        }
-        if all.is_empty() {
+        if all.is_empty() && !self.json.on {
             outcome::print("no lab is up")?;
         }
-        all.iter().try_for_each(|lab| print_ended(&take_down(lab)?))?;
-        Ok(Outcome::Well)
+        self.end_all(&all)
+    }
+
+    /// Takes each of these labs down; those that can't be don't keep the others up.
+    fn end_all(&self, all: &[LabEntry]) -> anyhow::Result<Outcome> {
+        let mut report = Report::new("lab down");
+        let mut printed = Ok(());
+        for lab in all {
+            let ended = take_down(lab).with_context(|| format!("can't take lab {} down", lab.info.instance));
+            match ended {
+                Ok(ended) if self.json.on => report.push(ended.row()),
+                Ok(ended) => printed = printed.and_then(|()| print_ended(&ended)),
+                Err(error) => {
+                    let fault = chain(error.as_ref());
+                    outcome::note(&format!("error: {fault}"));
+                    report.fail(fault);
+                }
+            }
+        }
+        if self.json.on {
+            printed = outcome::print(&report.to_json());
+        }
+        if report.pass { printed.map(|()| Outcome::Well) } else { Ok(Outcome::Status(NOT_DOWN)) }
     }
 
     fn tell(&self, ended: &[EndedLab]) -> anyhow::Result<Outcome> {
