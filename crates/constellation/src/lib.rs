@@ -34,7 +34,7 @@ pub use walker::{Pattern, Walker};
 
 use longwire_report::Row;
 use longwire_units::Nanos;
-use passes::longest_pass;
+use passes::longest_passes;
 use schedule::schedules;
 
 /// Speed of light in vacuum, in km/s (exact, SI).
@@ -72,6 +72,6 @@ impl Generated {
 /// Computes schedules, and writes the scenario.
 pub fn generate(request: &Request) -> Generated {
     let schedules = schedules(request);
-    let longest_passes = request.stations.iter().map(|station| longest_pass(request, station)).collect();
-    Generated { files: text::files(request, &schedules), schedules, longest_passes }
+    let files = text::files(request, &schedules);
+    Generated { files, schedules, longest_passes: longest_passes(request) }
 }

@@ -8,7 +8,7 @@ use longwire_units::{Nanos, Rate};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 use thiserror::Error;
 
 /// Most stations: each has a network of its own, 10.N.0.0/24.
@@ -23,6 +23,8 @@ const LONGEST: Nanos = Nanos::from_secs(7 * 86_400);
 const MOST_CANDIDATES: usize = 100;
 /// Most steps of all traces.
 const MOST_STEPS: u64 = 20_000_000;
+/// Most positions of satellites: of each one at the start of each epoch.
+const MOST_POSITIONS: u64 = 2_000_000_000;
 /// Longest file of elements in bytes.
 const LONGEST_ELEMENTS: u64 = 16 << 20;
 
@@ -34,6 +36,8 @@ const KEYS_ARE: &str = "docs/book/constellations.md lists the keys";
 pub struct Request {
     /// The satellites.
     pub sky: Sky,
+    /// The file of two-line elements, if the satellites are from one.
+    pub elements: Option<PathBuf>,
     /// The ground stations: at least two.
     pub stations: Vec<Station>,
     /// The paths, in the file's order: at least one.
@@ -244,6 +248,7 @@ impl RequestKeys {
         if !within(self.minimum_elevation, 0.0, 90.0) {
             return fault("minimum-elevation is out of range", "write 0 to 90 degrees");
         }
+        let file = self.tle.as_ref().map(|name| folder.join(name));
         let lasers = self.path.iter().any(|path| path.via == Via::Lasers);
         let sky = match (self.walker, self.tle) {
             (Some(_), Some(_)) | (None, None) => {
@@ -267,6 +272,7 @@ impl RequestKeys {
                 Sky::of_elements(&text, self.start.as_deref()).map_err(named)?
             }
         };
+        check_positions(&sky, self.duration, self.epoch)?;
         let mut stations: Vec<Station> = Vec::new();
         for keys in self.station {
             let station = keys.checked(self.minimum_elevation)?;
@@ -293,6 +299,7 @@ impl RequestKeys {
         check_generated_names(&stations, &paths)?;
         Ok(Request {
             sky,
+            elements: file,
             stations,
             paths,
             duration: self.duration,
@@ -329,6 +336,16 @@ impl RequestKeys {
         }
         Ok(())
     }
+}
+
+/// Checks that there are not too many epochs for so many satellites.
+fn check_positions(sky: &Sky, duration: Nanos, epoch: Nanos) -> Result<(), Fault> {
+    let positions = (duration.0 / epoch.0).saturating_mul(sky.satellites() as u64);
+    if positions > MOST_POSITIONS {
+        let what = format!("the epochs have {positions} positions of satellites");
+        return fault(what, format!("raise the epoch, so that there are at most {MOST_POSITIONS}"));
+    }
+    Ok(())
 }
 
 /// Checks that no station has the name of another one's router, or of a port of that router: in a scenario
@@ -390,9 +407,12 @@ impl StationKeys {
         let Self { name, latitude, longitude, altitude_m, minimum_elevation } = self;
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase());
-        if !begins_well || name.len() > LONGEST_NAME || !name.chars().all(good) {
-            let fix =
-                format!("write 1 to {LONGEST_NAME} small letters, digits and -, beginning with a letter");
+        // Two in a row are between the stations of a link's name.
+        if !begins_well || name.len() > LONGEST_NAME || !name.chars().all(good) || name.contains("--") {
+            let fix = format!(
+                "write 1 to {LONGEST_NAME} small letters, digits and -, beginning with a letter, no two - in \
+                 a row"
+            );
             return fault(format!("{name:?} can't be a station's name"), fix);
         }
         let minimum_elevation = minimum_elevation.unwrap_or(usual_elevation);
@@ -501,6 +521,7 @@ rate = "50 Mbit/s"
             ("name = \"rome\"", "name = \"oslo\"", "two stations are called"),
             ("name = \"rome\"", "name = \"../rome\"", "can't be a station's name"),
             ("name = \"rome\"", "name = \"a-very-long-name\"", "can't be a station's name"),
+            ("name = \"rome\"", "name = \"rome--b\"", "beginning with a letter, no two - in a row"),
             ("latitude = 41.9", "latitude = 91", "latitude is out of range; write -90 to 90"),
             ("bent-pipe\"", "bent-pipe\"\ndelay = \"3 ms\"", "a delay of its own"),
             ("bent-pipe\"", "ground\"", "has no delay"),
@@ -537,6 +558,17 @@ rate = "50 Mbit/s"
         }
         // There is no path with that number.
         assert!(Request::read("c.toml", &FILE.replace("rome", "oslo-2")).is_ok());
+    }
+
+    /// Few satellites can have epochs as short as the least step.
+    #[test]
+    fn the_work_is_bounded() {
+        let often = FILE.replace("\"60 s\"", "\"5 h\"\nstep = \"1 ms\"\nepoch = \"1 ms\"");
+        let many = often.replace("satellites = 1584\nplanes = 72", "satellites = 20000\nplanes = 80");
+        let error = Request::read("c.toml", &many).unwrap_err().to_string();
+        assert!(error.contains("360000000000 positions of satellites; raise the epoch"), "{error}");
+        let few = often.replace("satellites = 1584\nplanes = 72", "satellites = 80\nplanes = 40");
+        assert!(Request::read("c.toml", &few).is_ok());
     }
 
     proptest! {

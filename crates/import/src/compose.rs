@@ -41,7 +41,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             notes.add(0, name, format!("network_mode: {mode} has no network of its own, and is left out"));
             continue;
         }
-        for (network, own) in memberships(&document, name) {
+        for (network, own) in memberships(&document, name)? {
             let mut impaired = CableImpairments::default();
             let of_network = document.get("networks").and_then(|all| all.get(network));
             for value in [of_network, document["services"].get(name), own].into_iter().flatten() {
@@ -84,15 +84,27 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
 }
 
 /// The networks of a service, each with its settings there.
-fn memberships<'v>(document: &'v Map<String, Value>, service: &str) -> Vec<(&'v str, Option<&'v Value>)> {
+fn memberships<'v>(
+    document: &'v Map<String, Value>,
+    service: &str,
+) -> Result<Vec<(&'v str, Option<&'v Value>)>, ImportError> {
+    let wrong = |what: &str| {
+        let fix = "write the networks' names as a list, numbers and true and false in quotes";
+        ImportError::new(0, format!("{service}: {what}"), fix)
+    };
     match document["services"].get(service).and_then(|service| service.get("networks")) {
+        None | Some(Value::Null) => Ok(vec![("default", None)]),
         Some(Value::Object(networks)) => {
-            networks.iter().map(|(name, own)| (name.as_str(), Some(own))).collect()
+            Ok(networks.iter().map(|(name, own)| (name.as_str(), Some(own))).collect())
         }
         Some(Value::Array(networks)) => {
-            networks.iter().filter_map(Value::as_str).map(|n| (n, None)).collect()
+            let name = |network: &'v Value| {
+                let name = network.as_str().map(|name| (name, None::<&Value>));
+                name.ok_or_else(|| wrong(&format!("{network} is not the name of a network")))
+            };
+            networks.iter().map(name).collect()
         }
-        _ => vec![("default", None)],
+        Some(_) => Err(wrong("its networks are no list")),
     }
 }
 

@@ -3,7 +3,7 @@
 //! The files have no impairments: they are read from a script of such commands beside the topology, or from
 //! `vars` of a link with the same names.
 
-use super::quantity::{Share, rate_text, time, whole};
+use super::netem::cable;
 use super::sheet::Sheet;
 use super::stage::Stage;
 use super::wiring::{Cable, Node, Wiring};
@@ -14,13 +14,16 @@ use std::collections::BTreeMap;
 
 /// Kinds of nodes that are bridges.
 const BRIDGES: [&str; 2] = ["bridge", "ovs-bridge"];
+/// Options of its commands without a value.
+const SWITCHES: [&str; 4] = ["-d", "--debug", "-h", "--help"];
 
 /// A cable's end: a node, and the interface's name there.
 type End = (usize, String);
 
 /// The lab, while it is read.
 struct Lab {
-    name: String,
+    /// What containers' names have before the node's.
+    prefix: String,
     wiring: Wiring,
     numbers: BTreeMap<String, usize>,
     /// The ends of each cable.
@@ -36,7 +39,13 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         return Err(ImportError::new(0, "there is no topology in it", fix));
     };
     let name = document.get("name").and_then(text).unwrap_or_default();
-    let mut lab = Lab { name, wiring: Wiring::default(), numbers: BTreeMap::new(), ends: Vec::new() };
+    let prefix = match document.get("prefix").and_then(text).as_deref() {
+        Some("") => String::new(),
+        Some("__lab-name") => format!("{name}-"),
+        Some(prefix) => format!("{prefix}-{name}-"),
+        None => format!("clab-{name}-"),
+    };
+    let mut lab = Lab { prefix, wiring: Wiring::default(), numbers: BTreeMap::new(), ends: Vec::new() };
     for (name, node) in map(topology, "nodes") {
         lab.add_node(name, node, topology);
     }
@@ -53,10 +62,19 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
 }
 
 impl Lab {
+    /// Adds a node. Its kind is its own, else that of its group, of the usual group, or the usual one.
     fn add_node(&mut self, name: &str, node: &Value, topology: &Map<String, Value>) {
         let kind = |of: &Value| of.get("kind").and_then(text);
-        let default = || topology.get("defaults").and_then(kind);
-        let bridge = kind(node).or_else(default).is_some_and(|kind| BRIDGES.contains(&&*kind));
+        let of_group = |of: &Value| {
+            let group = of.get("group").and_then(text)?;
+            topology.get("groups")?.get(&*group).and_then(kind)
+        };
+        let usual = topology.get("defaults");
+        let kind_of_node = kind(node)
+            .or_else(|| of_group(node))
+            .or_else(|| usual.and_then(of_group))
+            .or_else(|| usual.and_then(kind));
+        let bridge = kind_of_node.is_some_and(|kind| BRIDGES.contains(&&*kind.to_ascii_lowercase()));
         self.numbers.insert(name.into(), self.wiring.nodes.len());
         self.wiring.nodes.push(Node { name: name.into(), bridge });
     }
@@ -80,10 +98,14 @@ impl Lab {
             notes.add(0, &self.wiring.nodes[one.0].name, "a link from the node to itself is left out");
             return Ok(());
         }
-        let settings = link.get("vars").and_then(Value::as_object).into_iter().flatten();
-        let given: Vec<(String, String)> =
-            settings.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
-        let stage = impairments(0, &given, notes)?;
+        let mut given = Vec::new();
+        for (key, value) in link.get("vars").and_then(Value::as_object).into_iter().flatten() {
+            match text(value) {
+                Some(value) => given.push((key.clone(), value)),
+                None => notes.add(0, &format!("vars: {key}"), "it is not a text, and is left out"),
+            }
+        }
+        let stage = cable::stage(0, &given, notes)?;
         if let Some(mtu) = link.get("mtu").and_then(text) {
             notes.add(0, &format!("mtu: {mtu}"), "hosts have their own MTU here: mtu of [[host]]");
         }
@@ -156,24 +178,27 @@ impl Lab {
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             let (option, value) = match word.split_once('=') {
-                Some((option, value)) => (option, value.to_owned()),
-                None => (&**word, rest.next().cloned().unwrap_or_default()),
+                Some((option, value)) => (option, Some(value.to_owned())),
+                None => (&**word, None),
             };
+            if SWITCHES.contains(&option) {
+                continue;
+            }
+            let value = value.or_else(|| rest.next().cloned()).unwrap_or_default();
             match option {
                 "-n" | "--node" => node = value,
                 "-i" | "--interface" => interface = value,
                 _ => given.push((option.trim_start_matches('-').to_owned(), value)),
             }
         }
-        let own = format!("clab-{}-", self.name);
-        let short = node.strip_prefix(&own).unwrap_or(&node);
+        let short = node.strip_prefix(&self.prefix).unwrap_or(&node);
         let number = self.numbers.get(short).or_else(|| self.numbers.get(&node)).copied();
         let is_end = |end: &End| Some(end.0) == number && end.1 == interface;
         let Some(at) = self.ends.iter().position(|ends| ends.iter().any(is_end)) else {
             let what = format!("no link of the topology ends at interface \"{interface}\" of \"{node}\"");
             return Err(ImportError::new(line, what, "write -n NODE -i INTERFACE of a link"));
         };
-        let stage = if command == "reset" { Stage::default() } else { impairments(line, &given, notes)? };
+        let stage = if command == "reset" { Stage::default() } else { cable::stage(line, &given, notes)? };
         let cable = &mut self.wiring.cables[at];
         *(if is_end(&self.ends[at][0]) { &mut cable.there } else { &mut cable.back }) = stage;
         Ok(())
@@ -185,53 +210,4 @@ fn netem(words: &[String]) -> Option<(&str, &[String])> {
     let at = words.windows(2).position(|words| words[0] == "tools" && words[1] == "netem")?;
     let (command, options) = words[at + 2..].split_first()?;
     Some((command, options))
-}
-
-/// The impairments of `tools netem set`: delay and jitter as durations, loss and corruption in per cent, the
-/// rate in kbit/s.
-fn impairments(line: usize, given: &[(String, String)], notes: &mut Notes) -> Result<Stage, ImportError> {
-    let mut stage = Stage::default();
-    let (mut delay, mut jitter) = (None, None);
-    for (key, value) in given {
-        let bad = |example: &str| {
-            let what = format!("{key} can't be \"{value}\"");
-            ImportError::new(line, what, format!("write {key} {example}"))
-        };
-        let duration = || time(value, 1_000_000).ok_or_else(|| bad("50ms"));
-        let share = || Share::percent(value).ok_or_else(|| bad("10"));
-        match key.as_str() {
-            "delay" => delay = Some(duration()?).filter(|delay| delay.0 > 0),
-            "jitter" => jitter = Some(duration()?).filter(|jitter| jitter.0 > 0),
-            "loss" => {
-                if let Some(loss) = Some(share()?).filter(|loss| *loss > Share::ZERO) {
-                    stage.set("loss", &loss.text());
-                }
-            }
-            "corruption" => {
-                if let Some(share) = Some(share()?).filter(|share| *share > Share::ZERO) {
-                    stage.block("bit-error", "per-packet", &[("probability", share.text())]);
-                }
-            }
-            "rate" => {
-                let kbit = whole(value).ok_or_else(|| bad("1000"))?;
-                if kbit > 0 {
-                    let rate = kbit.checked_mul(1000).and_then(rate_text).ok_or_else(|| bad("1000"))?;
-                    stage.set("rate", &rate);
-                }
-            }
-            _ => notes.add(line, &format!("{key} {value}"), "it is not an impairment that is known here"),
-        }
-    }
-    match (delay, jitter) {
-        (Some(delay), Some(jitter)) => {
-            let parameters = [("delay", delay.to_string()), ("jitter", jitter.to_string())];
-            stage.block("delay", "jitter", &parameters);
-        }
-        (Some(delay), None) => stage.set("delay", &delay.to_string()),
-        (None, Some(jitter)) => {
-            notes.add(line, &format!("jitter {jitter}"), "without a delay it has no effect there, nor here");
-        }
-        (None, None) => {}
-    }
-    Ok(stage)
 }

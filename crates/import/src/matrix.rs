@@ -6,7 +6,7 @@
 
 use super::places::{Columns, Place};
 use super::quantity::{LONGEST_DELAY, time};
-use super::sheet::{Host, Link, Sheet, fresh};
+use super::sheet::{Host, Link, Sheet, Taken};
 use super::stage::Stage;
 use super::{ImportError, Notes};
 use longwire_units::Nanos;
@@ -254,8 +254,9 @@ fn put(
 /// A host for each region, and a link for each pair. A direction without a value takes that of the other.
 fn sheet(regions: &Regions, delays: &Delays, parts: u64) -> Sheet {
     let mut sheet = Sheet::new("Regions, and the delays between them.");
-    let (mut taken, mut taken_by_links) = (BTreeSet::new(), BTreeSet::new());
-    let names: Vec<String> = regions.names.iter().map(|name| fresh(&mut taken, name, LONGEST_NAME)).collect();
+    let (mut taken, mut taken_by_links) = (Taken::default(), Taken::default());
+    let names = regions.names.iter().map(|name| taken.fresh_cleaned(name, LONGEST_NAME));
+    let names: Vec<String> = names.collect();
     let linked: BTreeSet<usize> = delays.keys().flat_map(|&(from, to)| [from, to]).collect();
     for &region in &linked {
         let address = format!("10.0.0.{}/24", region + 1);
@@ -271,7 +272,7 @@ fn sheet(regions: &Regions, delays: &Delays, parts: u64) -> Sheet {
             stage.set("delay", &delay.to_string());
             stage
         };
-        let name = fresh(&mut taken_by_links, &format!("{}--{}", names[one], names[other]), 62);
+        let name = taken_by_links.fresh_cleaned(&format!("{}--{}", names[one], names[other]), 62);
         let mut link = Link::simplex(name, &names[one], &names[other], stage(one, other));
         link.duplex = true;
         let back = stage(other, one);

@@ -3,8 +3,9 @@
 //! netem draws duplication, loss and corruption, then delays a packet and, if it has a rate, sends it: its
 //! departure is max(the last one's, arrival + delay) + length / rate. That is a link with the delay followed
 //! by a link with the rate; or one link whose delay precedes its queue, if packets that netem sends early
-//! must bypass both.
+//! must bypass both, or on a cable.
 
+pub(super) mod cable;
 mod loss;
 
 use super::framing::framed;
@@ -42,6 +43,8 @@ const OPTIONS: [&str; 15] = [
 #[derive(Debug, Default)]
 pub(super) struct Netem {
     line: usize,
+    /// Whether it is on a cable, which is one link.
+    on_cable: bool,
     limit: Option<u64>,
     delay: Option<Nanos>,
     jitter: Nanos,
@@ -270,7 +273,7 @@ impl Netem {
                 last.comment = "netem's rate.".into();
                 vec![last]
             }
-            Some(last) if self.is_early_past_rate() => {
+            Some(last) if self.is_one_link() => {
                 first.comment =
                     "The effect of netem: it delays before it sends, and packets sent early bypass both."
                         .into();
@@ -284,9 +287,14 @@ impl Netem {
         })
     }
 
-    /// Whether some packets are sent early and there is a rate or slots to bypass.
-    fn is_early_past_rate(&self) -> bool {
-        (self.reorder.is_some() || self.gap.is_some()) && (self.rate.is_some() || self.slot.is_some())
+    /// Whether one link delays and sends: on a cable, or if packets sent early bypass both.
+    fn is_one_link(&self) -> bool {
+        let sends = self.rate.is_some() || self.slot.is_some();
+        sends && (self.on_cable || self.reorder.is_some() || self.gap.is_some())
+    }
+
+    fn queue_limit(&self) -> u64 {
+        self.limit.unwrap_or(if self.on_cable { cable::LIMIT } else { LIMIT })
     }
 
     /// netem averages each draw with the previous one: the draws concentrate around the middle, and small
@@ -364,7 +372,7 @@ impl Netem {
                 if gap != "1" {
                     more.push(("gap", &gap));
                 }
-                if self.is_early_past_rate() {
+                if self.is_one_link() {
                     more.push(("past", "link"));
                 }
                 correlated(
@@ -383,8 +391,7 @@ impl Netem {
             return Ok(());
         };
         let mut parameters = vec![("delay", delay.to_string())];
-        let before =
-            if self.is_early_past_rate() { vec![("before", "queue".to_owned())] } else { Vec::new() };
+        let before = if self.is_one_link() { vec![("before", "queue".to_owned())] } else { Vec::new() };
         if self.jitter == Nanos::ZERO {
             if before.is_empty() {
                 stage.set("delay", &delay.to_string());
@@ -456,13 +463,12 @@ impl Netem {
             stage.set("rate", &rate);
         }
         framed(self.line, &mut stage, self.overhead, self.atm, notes);
-        stage.set("queue", &format!("{} packets", self.limit.unwrap_or(LIMIT)));
+        stage.set("queue", &format!("{} packets", self.queue_limit()));
         Ok(Some(stage))
     }
 
     fn limits(&self, queue: bool, notes: &mut Notes) {
-        let limit = self.limit.unwrap_or(LIMIT);
-        let option = format!("limit {limit}");
+        let option = format!("limit {}", self.queue_limit());
         if queue {
             if self.delay.is_some() {
                 let why = "it counts packets on their way through the delay there; here those that wait for \

@@ -7,13 +7,14 @@
 mod at;
 mod classes;
 mod errors;
+mod lan;
 mod words;
 
 use super::ns_queue::Dialect;
 use super::ns_value::{count, read, seconds};
 use super::quantity::{LONGEST_DELAY, Share, ns_rate};
 use super::sheet::Sheet;
-use super::tcl::{Host, Tcl, items};
+use super::tcl::{Host, Tcl};
 use super::topology::{Direction, Edge, Node, Topology};
 use super::{ImportError, Notes};
 use at::{DeferredCommand, Later, execute};
@@ -328,15 +329,7 @@ impl Script<'_> {
         let rate = read(line, "the link's rate", rest.get(2), "100Mb", ns_rate)?;
         let delay = self.delay(line, rest.get(3))?;
         let kind = rest.get(4).map(String::as_str).unwrap_or_default();
-        let queue = match self.queue_of(line, kind)? {
-            Some(queue) => queue,
-            None => {
-                let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and \
-                    fq-codel keep flows apart";
-                self.notes.add(line, kind, why);
-                self.queue_of(line, "DropTail")?.unwrap_or_default()
-            }
-        };
+        let queue = self.queue_or_tail(line, kind)?;
         let edge = self.edge(
             line,
             ends,
@@ -360,22 +353,6 @@ impl Script<'_> {
         let (there, back) = (direction.clone(), direction);
         self.topology.edges.push(Edge { line, name: None, ends, duplex, there, back });
         Ok(self.topology.edges.len() - 1)
-    }
-
-    /// `make-lan "A B C" RATE DELAY`: half of the delay on the sender's cable, half on the receiver's.
-    fn lan(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
-        let nodes = rest.first().map(|list| items(list)).unwrap_or_default();
-        let rate = read(line, "the LAN's rate", rest.get(1), "100Mb", ns_rate)?;
-        let delay = self.delay(line, rest.get(2))?;
-        let lan = self.node(line, true)?;
-        for node in &nodes {
-            let node = self.node_of(line, Some(node))?;
-            let delay = Nanos(delay.0 / 2);
-            let queue = self.queue_of(line, "DropTail")?.unwrap_or_default();
-            let direction = Direction { rate, delay, loss: Share::ZERO, loss_behind: false, queue };
-            self.edge(line, (node, lan), true, direction)?;
-        }
-        Ok(self.handle(Object::Lan(lan)))
     }
 
     pub(super) fn delay(&mut self, line: usize, word: Option<&String>) -> Result<Nanos, ImportError> {

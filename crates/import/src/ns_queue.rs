@@ -4,11 +4,14 @@
 //! (lanlink.tcl). ns-2 reads them as packets, of `mean_pktsize_` bytes each if a queue is measured in bytes
 //! (drop-tail.cc, red.cc); its defaults are those of ns-default.tcl, in version 2.35.
 
+mod weight;
+
 use super::ns_value::{count, read, seconds};
 use super::quantity::{Share, plain};
 use super::stage::Stage;
 use super::{ImportError, Notes};
 use longwire_units::{Bytes, Nanos};
+use weight::{WeightRule, weight};
 
 /// The highest threshold of a queue, in packets.
 const MOST_PACKETS: u64 = 1_000_000;
@@ -35,7 +38,9 @@ pub(super) struct Queue {
     min: Option<u64>,
     max: Option<u64>,
     linterm: Option<u64>,
+    /// RED's weight, if it is not derived by `rule`.
     weight: Option<String>,
+    rule: WeightRule,
     packet: Option<u64>,
     marks: bool,
     head: bool,
@@ -144,7 +149,10 @@ impl Queue {
             "thresh_" => number(self.min, if emulab { 5 } else { 0 }),
             "maxthresh_" => number(self.max, if emulab { 15 } else { 0 }),
             "linterm_" => number(self.linterm, 10),
-            "q_weight_" => self.weight.clone().unwrap_or_else(|| if emulab { "0.002" } else { "-1" }.into()),
+            "q_weight_" => {
+                let automatic = if emulab { "0.002" } else { self.rule.number() };
+                self.weight.clone().unwrap_or_else(|| automatic.into())
+            }
             "mean_pktsize_" => self.packet().to_string(),
             "gentle_" => truth(self.gentle.unwrap_or(!emulab)),
             "red_" => truth(self.kind == Kind::Red),
@@ -183,11 +191,10 @@ impl Queue {
             "thresh_" => self.min = Some(read(line, key, value, "5", threshold)?),
             "maxthresh_" => self.max = Some(read(line, key, value, "15", threshold)?),
             "linterm_" => self.linterm = Some(read(line, key, value, "10", positive)?),
-            // -1 and 0 mean automatic in ns-2.
-            "q_weight_" if value.is_some_and(|value| value.starts_with('-') || count(value) == Some(0)) => {
-                self.weight = None;
-            }
-            "q_weight_" => self.weight = Some(read(line, key, value, "0.002", plain)?),
+            "q_weight_" => match value.and_then(|value| WeightRule::of(value)) {
+                Some(rule) => (self.weight, self.rule) = (None, rule),
+                None => self.weight = Some(read(line, key, value, "0.002", plain)?),
+            },
             "mean_pktsize_" => self.packet = Some(read(line, key, value, "500", positive)?),
             "gentle_" => self.gentle = Some(read(line, key, value, "1", truth)?),
             "red_" => {
@@ -411,8 +418,8 @@ impl Queue {
     ) {
         let emulab = dialect == Dialect::Emulab;
         let pace = self.pace(rate);
-        let weight =
-            self.weight.clone().unwrap_or_else(|| if emulab { "0.002".into() } else { weight(pace, delay) });
+        let automatic = || if emulab { "0.002".to_owned() } else { weight(pace, delay, self.rule) };
+        let weight = self.weight.clone().unwrap_or_else(automatic);
         let mut parameters = vec![
             ("limit", limit),
             ("min", min.to_string()),
@@ -432,26 +439,6 @@ impl Queue {
     }
 }
 
-/// The automatic weight of ns-2: 1 − e^(−1/(10·rtt·pace)), where rtt is three times the link's delay and one
-/// packet's time, and at least 100 ms (red.cc, `initialize_params`).
-fn weight(pace: f64, delay: Nanos) -> String {
-    // A link without a rate sends nothing.
-    if pace == 0.0 {
-        return "0.002".into();
-    }
-    let rtt = (3.0 * (delay.0 as f64 / 1e9 + 1.0 / pace)).max(0.1);
-    let x = 1.0 / (10.0 * rtt * pace);
-    // e^x by its series, which is short: x is at most 1/3. Then 1 − e^(−x) = 1 − 1/e^x.
-    let (mut sum, mut term) = (1.0, 1.0);
-    for n in 1..20 {
-        term *= x / f64::from(n);
-        sum += term;
-    }
-    let millionths = ((1.0 - 1.0 / sum) * 1e6).round().clamp(1.0, 1e6) as u64;
-    plain(&format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000))
-        .unwrap_or_else(|| "0.002".into())
-}
-
 /// A time in seconds, as Tcl writes it.
 fn decimal_seconds(time: Nanos) -> String {
     let text = format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000);
@@ -462,25 +449,4 @@ fn decimal_seconds(time: Nanos) -> String {
 /// The nearest whole number of thousandths.
 const fn nearest(thousandths: u64) -> u64 {
     (thousandths + 500) / 1000
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_of_ns2() {
-        // 1.5 Mbit/s in packets of 500 bytes are 375 a second; 100 ms: x = 1/375. With 100 ms of delay rtt is
-        // 308 ms.
-        let table = [
-            (375.0, 0, "0.002663"),
-            (375.0, 100_000_000, "0.000865"),
-            (25_000.0, 0, "0.00004"),
-            (1e9, 0, "0.000001"),
-            (0.0, 0, "0.002"),
-        ];
-        for (pace, delay, text) in table {
-            assert_eq!(weight(pace, Nanos(delay)), text, "{pace} {delay}");
-        }
-    }
 }

@@ -1,11 +1,13 @@
 //! Effects of consecutive tc commands on an interface.
 
-use super::lines::Line;
+use super::lines::{CommandCondition, Line};
 use super::netem::Netem;
 use super::stage::Stage;
 use super::words::Words;
 use super::{ImportError, Notes, tbf};
 
+/// The verb of what is no command: the output of tc, and netem's options alone.
+pub(super) const SHOWN: &str = "show";
 /// Most changes of one qdisc that are kept.
 const MOST_CHANGES: usize = 100;
 
@@ -18,6 +20,8 @@ pub(super) struct Qdisc {
     before: Option<QdiscCommand>,
     /// The command that deletes it.
     deleted: Option<(usize, String)>,
+    /// Whether its command is executed in any case.
+    is_sure: bool,
 }
 
 /// The settings of one command.
@@ -43,7 +47,8 @@ impl Qdisc {
             kind: kind.into(),
             options: options.into(),
         };
-        Self { place: place.into(), sets: vec![set], before: None, deleted: None }
+        let is_sure = !line.maybe && line.joined != CommandCondition::Or;
+        Self { place: place.into(), sets: vec![set], before: None, deleted: None, is_sure }
     }
 
     fn last(&self) -> &QdiscCommand {
@@ -102,13 +107,22 @@ impl Device {
         self.qdiscs.first().map_or(0, |qdisc| qdisc.last().line)
     }
 
-    /// Adds a qdisc in place of the previous one, or as its change.
-    pub(super) fn put(&mut self, mut qdisc: Qdisc, verb: &str) {
+    /// Adds a qdisc in place of the previous one, or as its change. Where tc refuses that, because one is
+    /// there, that one stays; its line is returned unless both are alike.
+    pub(super) fn put(&mut self, mut qdisc: Qdisc, verb: &str) -> Option<usize> {
+        qdisc.is_sure &= ["add", "replace"].contains(&verb);
         let Some(own) = self.qdiscs.iter_mut().find(|other| other.place == qdisc.place) else {
             self.qdiscs.push(qdisc);
-            return;
+            return None;
         };
-        if verb != "add" && own.deleted.is_none() && own.last().kind == qdisc.last().kind {
+        let is_there = own.deleted.is_none();
+        let (old, new) = (own.last(), qdisc.last());
+        if verb == "add" && is_there && own.is_sure && qdisc.is_sure {
+            let is_same = (&old.kind, &old.options) == (&new.kind, &new.options);
+            return (!is_same).then_some(old.line);
+        }
+        if !["add", SHOWN].contains(&verb) && is_there && old.kind == new.kind {
+            own.is_sure |= qdisc.is_sure;
             own.sets.append(&mut qdisc.sets);
             if own.sets.len() > MOST_CHANGES {
                 own.sets.remove(0);
@@ -117,6 +131,7 @@ impl Device {
             qdisc.before = own.sets.pop();
             *own = qdisc;
         }
+        None
     }
 
     /// Deletes a qdisc; with the root all are deleted.

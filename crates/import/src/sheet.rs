@@ -4,7 +4,7 @@ use super::stage::Stage;
 use super::{ImportError, Note, Source, shown};
 use longwire_scenario::quoted;
 use longwire_units::Nanos;
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 /// Most lines of the source that are quoted.
@@ -66,6 +66,14 @@ pub(super) struct Event {
     pub(super) link: String,
     /// Keys and their values as TOML.
     pub(super) settings: Vec<(&'static str, String)>,
+}
+
+impl Event {
+    /// The last time at which it happens; the first if it is repeated without end.
+    fn last(&self) -> Nanos {
+        let Some((every, Some(times))) = self.every else { return self.time };
+        self.time + Nanos(every.0.saturating_mul(times.saturating_sub(1)))
+    }
 }
 
 impl Link {
@@ -215,7 +223,7 @@ impl Sheet {
         *text += "\n# Traffic in virtual time, where there are no programs: adapt it to your needs.\n";
         *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(first), quoted(last));
         // Until all changes have happened, plus the duration without changes.
-        let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
+        let last = self.events.iter().map(Event::last).max().unwrap_or(Nanos::ZERO);
         let seconds = (last.0.div_ceil(1_000_000_000) + SHOWN).min(LONGEST_SHOWN);
         *text += &format!("size = \"1000 B\"\nrate = \"1 Mbit/s\"\nfor = \"{seconds} s\"\n");
     }
@@ -271,17 +279,30 @@ pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> 
     Ok(name.into())
 }
 
-/// A valid name made from any text, of at most `longest` characters, with a number behind it if it is taken.
-pub(super) fn fresh(taken: &mut BTreeSet<String>, wanted: &str, longest: usize) -> String {
-    let wanted = cleaned(wanted, longest);
-    let wanted = wanted.trim_end_matches(['-', '.', ':']);
-    let mut name = wanted.to_owned();
-    let mut number = 2;
-    while !taken.insert(name.clone()) {
-        name = format!("{wanted}-{number}");
-        number += 1;
+/// Names that are taken.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    names: HashSet<String>,
+    /// The last number behind each name that was wanted again: those up to it are taken.
+    numbers: HashMap<String, u32>,
+}
+
+impl Taken {
+    /// The wanted name, with a number behind it if it is taken.
+    pub(super) fn fresh(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        while !self.names.insert(name.clone()) {
+            let number = self.numbers.entry(wanted.to_owned()).or_insert(1);
+            *number += 1;
+            name = format!("{wanted}-{number}");
+        }
+        name
     }
-    name
+
+    /// A valid name made from any text, of at most `longest` characters before its number.
+    pub(super) fn fresh_cleaned(&mut self, wanted: &str, longest: usize) -> String {
+        self.fresh(cleaned(wanted, longest).trim_end_matches(['-', '.', ':']))
+    }
 }
 
 /// A valid name made from any text.
@@ -308,6 +329,18 @@ mod tests {
         }
         assert!(file_name(2, "a{n}").unwrap_err().to_string().contains("line 2"));
         assert_eq!(file_name(0, "up.trace").unwrap(), "up.trace");
+    }
+
+    #[test]
+    fn equal_names_get_numbers() {
+        let mut taken = Taken::default();
+        assert_eq!(taken.fresh("n-3"), "n-3");
+        let names: Vec<String> = (0..20_000).map(|_| taken.fresh("n")).collect();
+        assert_eq!(names[..4], ["n", "n-2", "n-4", "n-5"]);
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), 20_000);
+        // As many searches as names, and not all numbers for each of them.
+        assert_eq!((taken.numbers["n"], &*names[19_999]), (20_001, "n-20001"));
+        assert_eq!(taken.fresh_cleaned("n/../", 3), "n-20002");
     }
 
     #[test]

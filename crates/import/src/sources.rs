@@ -71,15 +71,19 @@ impl Source {
 }
 
 impl ImportedScenario {
-    /// Files of a command line that the scenario expects in `folder`, where they are not.
-    pub fn missing_in(&self, folder: &Path) -> Vec<String> {
+    /// The names of files that the scenario may read: traces and distributions.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
         let values = self.scenario.lines().filter(|line| !line.starts_with('#'));
-        let named = values.flat_map(|line| {
+        values.flat_map(|line| {
             let parts = ["file = \"", "distribution = \""].map(|key| line.split(key).nth(1));
             parts.into_iter().flatten().filter_map(|rest| rest.split('"').next())
-        });
+        })
+    }
+
+    /// Files of a command line that the scenario expects in `folder`, where they are not.
+    pub fn missing_in(&self, folder: &Path) -> Vec<String> {
         let is_missing = |name: &&str| Path::new(name).is_file() && !folder.join(name).is_file();
-        let mut missing: Vec<String> = named.filter(is_missing).map(str::to_owned).collect();
+        let mut missing: Vec<String> = self.files().filter(is_missing).map(str::to_owned).collect();
         missing.sort_unstable();
         missing.dedup();
         missing

@@ -2,11 +2,11 @@
 //!
 //! A qdisc shapes the output of its interface. The first interface is treated as that of host `a` towards
 //! host `b`, the second, as on a box between two networks, as the reverse direction. Of a script's
-//! consecutive commands for an interface, the last one is used.
+//! consecutive commands for an interface, the last one is used that tc does not refuse.
 
 use super::lines::{Line, commands};
 use super::netem::Netem;
-use super::qdisc::{Device, Qdisc};
+use super::qdisc::{Device, Qdisc, SHOWN};
 use super::sheet::{Sheet, name_of};
 use super::sleeps::Clock;
 use super::stage::Stage;
@@ -171,13 +171,14 @@ impl Reader<'_> {
         if OPTIONS.contains(&first) || (numbered && named(first, &OPTIONS).is_some()) {
             let options = if first == "netem" { &words[1..] } else { words };
             let qdisc = Qdisc::new(line, "netem", "root", options);
-            return self.put("eth0", line, qdisc, "add");
+            return self.put("eth0", line, qdisc, SHOWN);
         }
         if let Some(inner) = words.iter().find(|word| word.split_whitespace().any(is_tc))
             && depth < DEEPEST
         {
             for mut inner in commands(inner)? {
                 inner.number = line.number;
+                inner.maybe |= line.maybe;
                 self.command(&inner, depth + 1)?;
             }
             return Ok(());
@@ -259,7 +260,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let qdisc = Qdisc::new(line, kind, &place, rest.get(at..).unwrap_or_default());
-        self.put(name.unwrap_or("eth0"), line, qdisc, "add")
+        self.put(name.unwrap_or("eth0"), line, qdisc, SHOWN)
     }
 
     fn put(&mut self, name: &str, line: &Line, qdisc: Qdisc, verb: &str) -> Result<(), ImportError> {
@@ -272,7 +273,10 @@ impl Reader<'_> {
             let what = format!("there are more than {MOST} interfaces or qdiscs");
             return Err(ImportError::new(line.number, what, "import a part of them"));
         }
-        self.devices[at].put(qdisc, verb);
+        if let Some(first) = self.devices[at].put(qdisc, verb) {
+            let why = format!("tc refuses this (File exists), and line {first} stays: write replace");
+            self.notes.add(line.number, &line.text(), why);
+        }
         Ok(())
     }
 }

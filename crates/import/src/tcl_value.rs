@@ -194,7 +194,7 @@ fn compare_texts(operator: &str, left: &str, right: &str) -> Result<Number, Stri
 }
 
 /// A real number in Tcl's format: a whole one has a decimal, so that it stays real where it is used next.
-fn decimal(number: f64) -> String {
+pub(super) fn decimal(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.1}") } else { number.to_string() }
 }
 

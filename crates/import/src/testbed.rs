@@ -5,6 +5,7 @@ use super::ns::{MOST, Object, Script};
 use super::ns_queue::Dialect;
 use super::ns_value::read;
 use super::quantity::{Share, ns_rate};
+use super::topology::Edge;
 
 impl Script<'_> {
     /// Emulab's own commands.
@@ -20,7 +21,13 @@ impl Script<'_> {
             "tb-set-link-simplex-params" => {
                 let edge = self.edge_of(line, rest.first())?;
                 let source = self.node_of(line, rest.get(1))?;
-                let forward = self.topology.edges[edge].ends.0 == source;
+                let Edge { ends, duplex, .. } = self.topology.edges[edge];
+                let forward = source == ends.0;
+                if !(forward || duplex && source == ends.1) {
+                    let what = "the link does not begin at this node";
+                    let fix = "name one of its ends, of a simplex link the first";
+                    return Err(ImportError::new(line, what, fix));
+                }
                 self.set(line, (edge, forward), rest.get(2..).unwrap_or_default())?;
             }
             "tb-set-lan-simplex-params" => {

@@ -5,15 +5,17 @@
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
-use super::sheet::{Event, Host, Link, Sheet, host_address, name_of};
+use super::sheet::{Event, Host, Link, Sheet, Taken, host_address, name_of};
 use super::stage::{Stage, block};
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, wiring};
 use longwire_scenario::quoted;
 use longwire_units::{DisjointSets, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most hosts.
 const MOST_HOSTS: usize = 60_000;
+/// Longest names, without a number behind them.
+const LONGEST_NAME: usize = 50;
 
 /// A rate without limit.
 const UNLIMITED: &str = "unlimited";
@@ -89,14 +91,17 @@ impl Topology {
         sheet.bridges = inner.iter().map(|node| names.nodes[*node].clone()).collect();
         let mut hosts: Vec<(String, Option<String>)> =
             leaves.iter().map(|node| (names.nodes[*node].clone(), None)).collect();
+        // The node of each host.
+        let mut places = leaves.clone();
         if leaves.len() < 2 {
             for node in inner.iter().filter(|node| !self.nodes[**node].lan) {
                 let bridge = names.nodes[*node].clone();
                 hosts.push((names.fresh(&format!("{bridge}-host")), Some(bridge)));
+                places.push(*node);
             }
             notes.add(0, "nodes", "too few have one link only: every other node also gets a host of its own");
         }
-        self.pairs(&leaf, &mut names, &mut sheet, &mut hosts);
+        self.pairs(&leaves, &mut names, &mut sheet, &mut hosts);
         if hosts.len() > MOST_HOSTS {
             let what = format!("there are more than {MOST_HOSTS} hosts");
             return Err(ImportError::new(0, what, "import a part of the script"));
@@ -105,6 +110,8 @@ impl Topology {
             let address = host_address(at + 1, hosts.len());
             sheet.hosts.push(Host { name: name.clone(), address, bridge: bridge.clone() });
         }
+        sheet.shown = wiring::shown(self.parts(), &places)
+            .map(|(one, other)| (hosts[one].0.clone(), hosts[other].0.clone()));
         sheet.shortest = self.has_loop(&leaf);
         if sheet.shortest {
             let why = "where there are several paths, packets take the one with the least delay here, with \
@@ -151,29 +158,39 @@ impl Topology {
         }
     }
 
-    /// Two hosts with only a link between them share a bridge, if there are other bridges.
+    /// The nodes joined by links.
+    fn parts(&self) -> DisjointSets {
+        let mut parts = DisjointSets::new(self.nodes.len());
+        for Edge { ends: (one, other), .. } in &self.edges {
+            parts.union(*one, *other);
+        }
+        parts
+    }
+
+    /// Two hosts with only a link between them, or one in each direction, share a bridge, if there are other
+    /// bridges. The first hosts are the leaves, in their order.
     fn pairs(
         &self,
-        leaf: &impl Fn(usize) -> bool,
+        leaves: &[usize],
         names: &mut Names,
         sheet: &mut Sheet,
         hosts: &mut [(String, Option<String>)],
     ) {
-        let alone: Vec<(usize, usize)> = self
+        let place = |node: usize| leaves.binary_search(&node).ok();
+        let mut seen = BTreeSet::new();
+        let alone: Vec<[usize; 2]> = self
             .edges
             .iter()
-            .map(|edge| edge.ends)
-            .filter(|(one, other)| leaf(*one) && leaf(*other))
+            .filter_map(|edge| Some([place(edge.ends.0)?, place(edge.ends.1)?]))
+            .filter(|[one, other]| seen.insert((*one.min(other), *one.max(other))))
             .collect();
         if sheet.bridges.is_empty() && alone.len() == 1 {
             return;
         }
-        for (one, other) in alone {
-            let bridge = names.fresh(&format!("{}-{}-net", names.nodes[one], names.nodes[other]));
-            for host in
-                hosts.iter_mut().filter(|host| [&names.nodes[one], &names.nodes[other]].contains(&&host.0))
-            {
-                host.1 = Some(bridge.clone());
+        for pair in alone {
+            let bridge = names.fresh(&format!("{}-{}-net", hosts[pair[0]].0, hosts[pair[1]].0));
+            for place in pair {
+                hosts[place].1 = Some(bridge.clone());
             }
             sheet.bridges.push(bridge);
         }
@@ -322,28 +339,21 @@ pub(super) fn written_rate(
 #[derive(Default)]
 struct Names {
     nodes: Vec<String>,
-    taken: BTreeSet<String>,
-    links: BTreeSet<String>,
+    taken: Taken,
+    links: Taken,
 }
 
 impl Names {
     fn fresh(&mut self, wanted: &str) -> String {
-        fresh(&mut self.taken, wanted)
+        self.taken.fresh(cut(wanted))
     }
 
     fn fresh_link(&mut self, wanted: &str) -> String {
-        fresh(&mut self.links, wanted)
+        self.links.fresh(cut(wanted))
     }
 }
 
-/// The wanted name, with a number if it is taken.
-fn fresh(taken: &mut BTreeSet<String>, wanted: &str) -> String {
-    let wanted: String = wanted.chars().take(50).collect();
-    let mut name = wanted.clone();
-    let mut number = 2;
-    while !taken.insert(name.clone()) {
-        name = format!("{wanted}-{number}");
-        number += 1;
-    }
-    name
+/// The beginning of a name.
+fn cut(name: &str) -> &str {
+    name.char_indices().nth(LONGEST_NAME).map_or(name, |(end, _)| &name[..end])
 }

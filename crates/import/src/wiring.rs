@@ -1,11 +1,11 @@
 //! Nodes and cables of container labs as a scenario: a node with one cable is a host, one with several a
 //! bridge.
 
-use super::sheet::{Host, Link, Sheet, fresh, host_address};
+use super::sheet::{Host, Link, Sheet, Taken, host_address};
 use super::stage::Stage;
 use super::{ImportError, Notes};
 use longwire_units::DisjointSets;
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 /// Most hosts.
 const MOST_HOSTS: usize = 10_000;
@@ -45,9 +45,9 @@ impl Wiring {
             .iter()
             .for_each(|cable| [cable.ends.0, cable.ends.1].into_iter().for_each(|n| degrees[n] += 1));
         let is_host = |node: usize| !nodes[node].bridge && degrees[node] == 1;
-        let mut taken = BTreeSet::new();
+        let mut taken = Taken::default();
         let names: Vec<String> =
-            nodes.iter().map(|node| fresh(&mut taken, &node.name, LONGEST_NODE)).collect();
+            nodes.iter().map(|node| taken.fresh_cleaned(&node.name, LONGEST_NODE)).collect();
         let mut sheet = Sheet::new(title);
         let mut routers = Vec::new();
         for (at, node) in nodes.iter().enumerate().filter(|(at, _)| degrees[*at] > 0 && !is_host(*at)) {
@@ -68,28 +68,32 @@ impl Wiring {
         }
         let hosts = hosts(&nodes, (&degrees, &is_host), notes)?;
         let pairs = pairs(&cables, &is_host);
+        // Two hosts with only a cable between them need a bridge of their own where there are others.
+        let mut nets: HashMap<usize, String> = HashMap::new();
+        if !sheet.bridges.is_empty() || pairs.len() > 1 {
+            for pair in pairs {
+                let net = taken.fresh_cleaned(&format!("{}-net", names[pair[0]]), LONGEST_NODE + 4);
+                nets.extend(pair.map(|node| (node, net.clone())));
+                sheet.bridges.push(net);
+            }
+        }
         for (number, (node, own)) in hosts.iter().enumerate() {
             let name = match own {
-                Some(_) => fresh(&mut taken, &format!("{}-host", names[*node]), LONGEST_NODE),
+                Some(_) => taken.fresh_cleaned(&format!("{}-host", names[*node]), LONGEST_NODE),
                 None => names[*node].clone(),
             };
-            let pair = pairs.iter().find(|pair| pair.contains(node)).filter(|_| !sheet.bridges.is_empty());
-            // Two hosts with only a cable between them need a bridge of their own where there are others.
-            let bridge = own.map(|at| names[at].clone());
-            let bridge = bridge.or_else(|| pair.map(|pair| format!("{}-net", names[pair[0]])));
+            let bridge = own.map(|at| names[at].clone()).or_else(|| nets.get(node).cloned());
             sheet.hosts.push(Host { name, address: host_address(number + 1, hosts.len()), bridge });
-        }
-        if !sheet.bridges.is_empty() || pairs.len() > 1 {
-            sheet.bridges.extend(pairs.iter().map(|pair| format!("{}-net", names[pair[0]])));
         }
         let (parts, has_loop) = parts(nodes.len(), &cables);
         sheet.shortest = has_loop;
-        sheet.shown = shown(parts, &hosts)
+        let places: Vec<usize> = hosts.iter().map(|(node, _)| *node).collect();
+        sheet.shown = shown(parts, &places)
             .map(|(one, other)| (sheet.hosts[one].name.clone(), sheet.hosts[other].name.clone()));
-        let mut taken = BTreeSet::new();
+        let mut taken = Taken::default();
         for Cable { ends: (one, other), there, back } in cables {
             let wanted = format!("{}--{}", names[one], names[other]);
-            let name = fresh(&mut taken, &wanted, LONGEST_LINK);
+            let name = taken.fresh_cleaned(&wanted, LONGEST_LINK);
             let mut link = Link::simplex(name, &names[one], &names[other], there);
             link.duplex = true;
             if back != link.stage {
@@ -136,11 +140,11 @@ fn parts(nodes: usize, cables: &[Cable]) -> (DisjointSets, bool) {
     (parts, has_loop)
 }
 
-/// Two connected hosts by index: the first, and the last that it reaches.
-fn shown(mut parts: DisjointSets, hosts: &[(usize, Option<usize>)]) -> Option<(usize, usize)> {
-    let part_of: Vec<usize> = hosts.iter().map(|(node, _)| parts.find(*node)).collect();
-    (0..hosts.len()).find_map(|one| {
-        let other = (one + 1..hosts.len()).rev().find(|&other| part_of[other] == part_of[one])?;
+/// Two connected hosts by index, from their nodes: the first, and the last that it reaches.
+pub(super) fn shown(mut parts: DisjointSets, nodes: &[usize]) -> Option<(usize, usize)> {
+    let part_of: Vec<usize> = nodes.iter().map(|node| parts.find(*node)).collect();
+    (0..nodes.len()).find_map(|one| {
+        let other = (one + 1..nodes.len()).rev().find(|&other| part_of[other] == part_of[one])?;
         Some((one, other))
     })
 }

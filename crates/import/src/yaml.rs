@@ -9,7 +9,9 @@ const LONGEST: usize = 200;
 /// Reads a document whose top level is a map.
 pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>, ImportError> {
     let fix = format!("correct the YAML of {what}");
-    match serde_saphyr::from_str::<Value>(text) {
+    // As in YAML 1.2: n, y, on and off are names like others.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(ImportError::new(0, format!("this is not {what}: its top level is not a map"), fix)),
         Err(error) => {

@@ -8,6 +8,7 @@ use crate::parts;
 use crate::result::{Cut, Joined, Node, Partition, PartitionError, Share};
 use crate::sections::{Sections, is_kept};
 use longwire_assemble::{PlaceWork, WHOLE, place_work};
+use longwire_prices::EnginePrices;
 use longwire_scenario::{Plan, Wait};
 use longwire_units::{Bytes, Nanos};
 use std::collections::HashMap;
@@ -52,7 +53,11 @@ struct Cutter<'a> {
     frame: Bytes,
     graph: &'a Graph<'a>,
     clusters: Clusters,
-    /// By machine.
+    /// By machine: its kind. Machines with the same prices are of one kind.
+    kinds: Vec<usize>,
+    /// By kind.
+    prices: Vec<&'a EnginePrices>,
+    /// By kind.
     work: Vec<PlaceWork>,
     problems: Vec<String>,
 }
@@ -63,9 +68,18 @@ impl<'a> Cutter<'a> {
         graph: &'a Graph<'a>,
         clusters: Clusters,
     ) -> Self {
-        let each = machines.list.iter();
-        let work = each.map(|machine| place_work(plan, &machine.prices.engine, frame, UNBOUNDED)).collect();
-        Self { plan, machines, frame, graph, clusters, work, problems: Vec::new() }
+        let mut kinds = Vec::new();
+        let mut prices: Vec<&'a EnginePrices> = Vec::new();
+        for machine in &machines.list {
+            let own = &machine.prices.engine;
+            let known = prices.iter().position(|other| *other == own);
+            kinds.push(known.unwrap_or(prices.len()));
+            if known.is_none() {
+                prices.push(own);
+            }
+        }
+        let work = prices.iter().map(|prices| place_work(plan, prices, frame, UNBOUNDED)).collect();
+        Self { plan, machines, frame, graph, clusters, kinds, prices, work, problems: Vec::new() }
     }
 
     fn cores(&self, machine: usize) -> u32 {
@@ -115,46 +129,44 @@ impl<'a> Cutter<'a> {
 
     fn problem(&self, fixed: Vec<Option<usize>>) -> Problem {
         let count = self.machines.list.len();
-        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
-        let pairs: Vec<((usize, usize), Nanos)> =
-            pairs.map(|(one, other)| ((one, other), self.machines.underlay(one, other).needed())).collect();
+        let needed = |one: usize, other: usize| {
+            if one == other { Nanos::ZERO } else { self.machines.underlay(one, other).needed() }
+        };
         let edge = |cable: &Cable| {
             let clusters = cable.vertices.map(|vertex| self.cluster(vertex));
             let [Some(one), Some(other)] = clusters else { return None };
-            let refused = pairs.iter().filter(|(_, needed)| cable.delay < *needed).map(|(pair, _)| *pair);
             (one != other).then(|| Edge {
                 clusters: [one, other],
-                tunnels: (0..count).map(|machine| self.tunnel_work(machine, cable)).collect(),
-                refused: refused.collect(),
+                packets: cable.links.map(|link| self.packets(link)),
+                delay: cable.delay,
             })
         };
         Problem {
             cores: (0..count).map(|machine| self.cores(machine).into()).collect(),
-            work: (0..count).map(|machine| self.cluster_work(machine)).collect(),
+            kinds: self.kinds.clone(),
+            work: self.work.iter().map(|work| self.cluster_work(work)).collect(),
+            tunnels: self.prices.iter().map(|prices| self.tunnel_prices(prices)).collect(),
+            needed: (0..count).map(|one| (0..count).map(|other| needed(one, other)).collect()).collect(),
             edges: self.graph.cables.iter().filter_map(edge).collect(),
             fixed,
         }
     }
 
-    /// The work of a tunnel's end on a machine, at the first end of the cable and at the second.
-    fn tunnel_work(&self, machine: usize, cable: &Cable) -> [u128; 2] {
-        let prices = &self.machines.list[machine].prices.engine;
-        let price = |what: &str| {
+    /// The work for a packet that a tunnel's end sends, and for one that it receives.
+    fn tunnel_prices(&self, prices: &EnginePrices) -> [u128; 2] {
+        ["transmit", "receive"].map(|what| {
             let byte = prices.price(&format!("tunnel-{what}-byte"));
             u128::from(prices.price(&format!("tunnel-{what}")) + self.frame.0 * byte)
-        };
-        let [sends, receives] = [price("transmit"), price("receive")];
-        let [there, back] = cable.links.map(|link| u128::from(self.packets(link)));
-        [there * sends + back * receives, there * receives + back * sends]
+        })
     }
 
     fn packets(&self, link: u32) -> u64 {
         self.work[0].links[link as usize].packets
     }
 
-    /// By cluster: work on a machine.
-    fn cluster_work(&self, machine: usize) -> Vec<u128> {
-        let (plan, work) = (self.plan, &self.work[machine]);
+    /// By cluster: work on machines of a kind.
+    fn cluster_work(&self, work: &PlaceWork) -> Vec<u128> {
+        let plan = self.plan;
         let mut sums = vec![0u128; self.clusters.count];
         let mut add = |vertex: usize, more: u128| {
             if let Some(cluster) = self.clusters.of_vertex[vertex] {
@@ -253,14 +265,15 @@ impl<'a> Cutter<'a> {
     fn loads(&self, problem: &Problem, placed: &[usize]) -> Vec<(u128, u128)> {
         let mut loads = vec![(0u128, 0u128); self.machines.list.len()];
         for (cluster, &machine) in placed.iter().enumerate() {
-            loads[machine].0 += problem.work[machine][cluster];
+            loads[machine].0 += problem.work_of(machine, cluster);
         }
         for edge in &problem.edges {
             let [one, other] = edge.clusters.map(|cluster| placed[cluster]);
             if one != other {
                 for (machine, side) in [(one, 0), (other, 1)] {
-                    loads[machine].0 += edge.tunnels[machine][side];
-                    loads[machine].1 += edge.tunnels[machine][side];
+                    let work = problem.tunnel_work(machine, edge, side);
+                    loads[machine].0 += work;
+                    loads[machine].1 += work;
                 }
             }
         }
@@ -346,5 +359,43 @@ impl<'a> Cutter<'a> {
             }
         };
         Ok(cables.iter().enumerate().map(cut).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_scenario::plan_of;
+
+    /// A thousand pairs of hosts, each with a bridge between them, on 300 machines of which two are near each
+    /// other: only between these the cables can be cut.
+    #[test]
+    fn cables_and_machines_are_not_multiplied() {
+        let host = |name: &str, first: u32| {
+            format!(
+                "[[host]]\nname = \"{name}{{n}}\"\ncount = 1000\naddress = \"{{10.{first}.0.0 + n}}/8\"\n\
+                 [[link]]\nname = \"{name}-cable{{n}}\"\ncount = 1000\n\
+                 between = [\"{name}{{n}}\", \"net{{n}}\"]\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n"
+            )
+        };
+        let bridges = "[[bridge]]\nname = \"net{n}\"\ncount = 1000\n";
+        let plan = plan_of(&format!("{bridges}{}{}", host("a", 1), host("b", 2)));
+        let mut machines = "latency = \"5 ms\"\nclock-error = \"30 us\"\nkey = \"k\"\n".to_owned();
+        for number in 0..300 {
+            let address = format!("192.0.{}.{}", number / 200, number % 200 + 1);
+            machines += &format!("[[machine]]\nname = \"m{number}\"\naddress = \"{address}\"\n");
+        }
+        machines += "[[between]]\nmachines = [\"m0\", \"m1\"]\nlatency = \"100 us\"\n";
+        let machines = Machines::read("m.toml", &machines).unwrap();
+        let sections = Sections::of(&plan).unwrap();
+        let (one, other) = machines.nearest();
+        let graph = Graph::of(&plan, &sections, machines.underlay(one, other));
+        let cutter = Cutter::new((&plan, &machines, Bytes(1514)), &graph, Clusters::of(&graph));
+        let problem = cutter.problem(vec![None; cutter.clusters.count]);
+        assert_eq!((problem.edges.len(), cutter.clusters.count), (2000, 3000));
+        assert_eq!((problem.work.len(), problem.kinds.len()), (1, 300), "all have the same prices");
+        let needed = [problem.needed[0][1], problem.needed[1][0], problem.needed[0][2], problem.needed[2][2]];
+        assert_eq!(needed, [130, 130, 5030, 0].map(Nanos::from_micros));
+        assert!(problem.edges.iter().all(|edge| edge.delay == Nanos::from_millis(1)));
     }
 }

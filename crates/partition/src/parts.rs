@@ -15,6 +15,11 @@ use toml::{Table, Value};
 /// Keys of a duplex link that a simplex link does not have, or has otherwise.
 const DUPLEX: [&str; 6] = ["between", "forward", "backward", "from", "to", "name"];
 
+/// The words with which a machine's part begins.
+pub(crate) fn first_words(machine: &str) -> String {
+    format!("# The part for {machine} of")
+}
+
 /// Writes a part for each machine that has nodes: `places` has the machine of each vertex, `cables` what is
 /// cut.
 ///
@@ -106,7 +111,7 @@ impl<'a> Writer<'a> {
 
     fn part(&self, machine: usize) -> String {
         let name = &self.machines.list[machine].name;
-        let mut text = format!("# The part for {name} of {}, cut by longwire partition.\n", self.plan.file);
+        let mut text = format!("{} {}, cut by longwire partition.\n", first_words(name), self.plan.file);
         for key in ["seed", "routing"] {
             if let Some(value) = self.sections.get(key) {
                 put_key(&mut text, key, value);

@@ -1,9 +1,10 @@
 //! The report on a partition, and the files of its parts.
 
+use crate::parts::first_words;
 use crate::result::{Cut, Joined, Node, Part, Partition, PartitionError, Share};
 use longwire_report::{Report, Row};
 use longwire_units::counted;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most nodes, and most links that are not cut, of a report for people.
 const MOST_LISTED: usize = 40;
@@ -56,11 +57,26 @@ impl Partition {
         notes
     }
 
-    /// Writes each part into `folder` as MACHINE.toml, and returns the files. Makes the folder; does nothing
-    /// without parts.
+    /// The file of each part in `folder`: MACHINE.toml.
+    pub fn files(&self, folder: &Path) -> impl Iterator<Item = PathBuf> {
+        self.parts.iter().map(move |part| folder.join(format!("{}.toml", self.machines[part.machine].name)))
+    }
+
+    /// The parts of an earlier cut in `folder`, of machines that have none now; none without parts.
+    pub fn leftovers(&self, folder: &Path) -> Vec<PathBuf> {
+        let unused = self.machines.iter().filter(|share| share.nodes == 0 && !self.parts.is_empty());
+        let is_part = |name: &str, file: &Path| {
+            std::fs::read_to_string(file).is_ok_and(|text| text.starts_with(&first_words(name)))
+        };
+        let files = unused.map(|share| (&*share.name, folder.join(format!("{}.toml", share.name))));
+        files.filter(|(name, file)| is_part(name, file)).map(|(_, file)| file).collect()
+    }
+
+    /// Writes each part into its file, removes [leftovers](Self::leftovers), and returns the files written.
+    /// Makes the folder; does nothing without parts.
     ///
     /// # Errors
-    /// If a file can't be written.
+    /// If a file can't be written or removed.
     pub fn write(&self, folder: &Path) -> Result<Vec<String>, PartitionError> {
         let unwritable = |file: &Path, why: std::io::Error| PartitionError::Unwritable {
             file: file.display().to_string(),
@@ -69,12 +85,14 @@ impl Partition {
         if !self.parts.is_empty() {
             std::fs::create_dir_all(folder).map_err(|why| unwritable(folder, why))?;
         }
-        let write = |part: &Part| {
-            let file = folder.join(format!("{}.toml", self.machines[part.machine].name));
+        for file in self.leftovers(folder) {
+            std::fs::remove_file(&file).map_err(|why| unwritable(&file, why))?;
+        }
+        let write = |(part, file): (&Part, PathBuf)| {
             std::fs::write(&file, &part.text).map_err(|why| unwritable(&file, why))?;
             Ok(file.display().to_string())
         };
-        self.parts.iter().map(write).collect()
+        self.parts.iter().zip(self.files(folder)).map(write).collect()
     }
 
     fn cut_row(&self, cut: &Cut) -> Row {

@@ -203,17 +203,18 @@ impl Script<'_> {
             let dialect = self.topology.dialect;
             let mut texts = Vec::new();
             for setting in settings {
-                let direction = self.present(edge, forward);
+                // Not kept with `Up`: `rtmodel-at` is read while the link is still being set up.
                 texts.push(match *setting {
                     Setting::Rate(rate) => {
-                        direction.rate = rate;
+                        self.present(edge, forward).rate = rate;
                         ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?))
                     }
                     Setting::Delay(delay) => {
-                        direction.delay = delay;
+                        self.present(edge, forward).delay = delay;
                         ("delay", quoted(&delay.to_string()))
                     }
                     Setting::Loss(loss) => {
+                        let direction = self.present(edge, forward);
                         direction.loss = loss;
                         ("loss", direction.loss_text())
                     }

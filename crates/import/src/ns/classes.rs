@@ -33,8 +33,19 @@ impl Script<'_> {
         Ok(String::new())
     }
 
+    /// A queue of this kind; one of DropTail, with a note, if the kind is unknown.
+    pub(super) fn queue_or_tail(&mut self, line: usize, kind: &str) -> Result<Queue, ImportError> {
+        if let Some(queue) = self.queue_of(line, kind)? {
+            return Ok(queue);
+        }
+        let why = "there is no such queue here, or in Emulab: it is taken for DropTail; drr and fq-codel \
+            keep flows apart";
+        self.notes.add(line, kind, why);
+        Ok(self.queue_of(line, "DropTail")?.unwrap_or_default())
+    }
+
     /// A queue of this kind with its class settings; none if the kind is unknown.
-    pub(super) fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>, ImportError> {
+    fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>, ImportError> {
         let Some(mut queue) = Queue::named(kind) else { return Ok(None) };
         let kind = kind.to_ascii_lowercase();
         for default in &self.defaults {

@@ -1,21 +1,22 @@
 //! Names in notes on ns scripts: the script's own words.
 
 use super::{Object, Script};
+use crate::tcl_value::decimal;
 
 /// Note on random numbers.
 pub(super) const DRAWN: &str = "a random number there; here its mean is taken: write the value that you need";
 
-/// The mean of a random generator's output.
+/// The mean of a random generator's output: a real number, except for `integer`.
 pub(super) fn drawn(words: &[String]) -> Option<String> {
     let number = |at: usize| words.get(at)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let mean = match (words.first()?.as_str(), words.len()) {
         ("uniform", 3) => (number(1)? + number(2)?) / 2.0,
-        ("integer", 2) => ((number(1)? - 1.0) / 2.0).floor(),
+        ("integer", 2) => return Some(((number(1)? - 1.0) / 2.0).floor().max(0.0).to_string()),
         ("exponential" | "normal" | "avg", 2..) => number(1)?,
         ("exponential", 1) => 1.0,
         _ => return None,
     };
-    Some(mean.to_string())
+    Some(decimal(mean))
 }
 
 /// A `RandomVariable` of ns-2: its kind and settings.
@@ -64,7 +65,7 @@ impl Script<'_> {
                 if variable.kind != "constant" {
                     self.note(line, words, DRAWN);
                 }
-                variable.mean().to_string()
+                decimal(variable.mean())
             }
             [handle, "set", key, value] => {
                 if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite())

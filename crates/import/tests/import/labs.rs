@@ -49,15 +49,26 @@ fn containerlab_with_its_impairments() {
         &imported,
         &[
             "between = [\"spine\", \"leaf2\"]",
+            // As netem: packets overtake each other.
             "forward = { loss = \"0.5 %\", delay = { kind = \"jitter\", delay = \"40 ms\", \
-             jitter = \"5 ms\" } }",
-            // Both ways, by vars of the link.
+             jitter = \"5 ms\", distribution = \"uniform\", order = \"reorder\" } }",
+            // Both ways, by vars of the link: netem delays before it sends.
+            "delay = { kind = \"constant\", delay = \"5 ms\", before = \"queue\" }",
             "rate = \"100 Mbit/s\"",
-            "delay = \"5 ms\"",
-            "forward = { rate = \"20 Mbit/s\" }",
+            "framing = \"ip\"",
+            "overhead = \"14\"",
+            "queue = \"10000 packets\"",
+            "forward = { rate = \"20 Mbit/s\", framing = \"ip\", overhead = \"14\", \
+             queue = \"10000 packets\" }",
         ],
     );
-    tells(&imported, &["leaf1, leaf2, spine: nodes with several links are bridges"]);
+    tells(
+        &imported,
+        &[
+            "leaf1, leaf2, spine: nodes with several links are bridges",
+            "limit 10000: it counts packets on their way through the delay there",
+        ],
+    );
     let plan = plan(&imported);
     assert_eq!(plan.hosts.len(), 2);
     let there = [
@@ -67,6 +78,91 @@ fn containerlab_with_its_impairments() {
         "client2--leaf2.backward",
     ];
     assert_eq!(way(&plan, 0, 1), there);
+}
+
+/// With a rate netem keeps packets in order, and says so here as for tc.
+#[test]
+fn containerlab_delays_before_it_sends() {
+    let imported = containerlab(Some(
+        "clab tools netem set -n spine -i eth2 --delay 10ms --jitter 2ms --rate 1000 --corruption 1\n\
+         clab tools netem set -n spine -i eth1 --jitter 2ms --loss 0 --rate 0\n",
+    ));
+    has(
+        &imported,
+        &["forward = { bit-error = { kind = \"per-packet\", probability = \"1 %\" }, \
+           delay = { kind = \"jitter\", delay = \"10 ms\", jitter = \"2 ms\", distribution = \"uniform\", \
+           order = \"keep\", before = \"queue\" }, rate = \"1 Mbit/s\", framing = \"ip\", overhead = \"14\", \
+           queue = \"10000 packets\" }"],
+    );
+    tells(
+        &imported,
+        &[
+            "delay … JITTER with rate: with a rate netem keeps packets in order",
+            "line 2: jitter 2 ms: without",
+        ],
+    );
+    assert!(
+        !imported.scenario.contains("between = [\"spine\", \"leaf1\"]\nforward"),
+        "{}",
+        imported.scenario
+    );
+}
+
+/// A node's kind is its own, its group's, that of the usual group, or the usual one.
+#[test]
+fn containerlab_knows_the_kinds_of_groups() {
+    for (more, node, is_bridge) in [
+        ("groups: {core: {kind: ovs-bridge}}, ", "group: core", true),
+        ("groups: {core: {kind: Bridge}}, ", "group: core", true),
+        (
+            "groups: {core: {}, usual: {kind: bridge}}, defaults: {group: usual, kind: linux}, ",
+            "group: core",
+            true,
+        ),
+        ("defaults: {kind: bridge}, ", "group: core", true),
+        ("groups: {core: {kind: linux}}, defaults: {kind: bridge}, ", "group: core", false),
+        ("groups: {core: {kind: bridge}}, ", "group: core, kind: linux", false),
+        ("", "group: core", false),
+    ] {
+        let nodes = format!("nodes: {{a: {{{node}}}, b: {{kind: linux}}, c: {{kind: linux}}}}");
+        let links = "links: [{endpoints: [\"a:1\", \"b:1\"]}, {endpoints: [\"a:2\", \"c:1\"]}]";
+        let imported = from(Format::Containerlab, &format!("topology: {{{more}{nodes}, {links}}}"));
+        let mut notes = imported.notes.iter().map(ToString::to_string);
+        let is_router = notes.any(|note| note.contains("a: nodes with several links are bridges"));
+        assert_eq!(is_router, !is_bridge, "{more}{node}");
+    }
+}
+
+/// The names of containers, and options without a value.
+#[test]
+fn containerlab_finds_nodes_by_their_containers() {
+    let topology = "topology: {nodes: {a: {}, b: {}}, links: [{endpoints: [\"a:eth1\", \"b:eth1\"], \
+        vars: {delay: [5ms], loss: 1}}]}";
+    for (head, container) in [
+        ("name: x", "clab-x-a"),
+        ("name: x\nprefix: my", "my-x-a"),
+        ("name: x\nprefix: \"\"", "a"),
+        ("name: x\nprefix: __lab-name", "x-a"),
+    ] {
+        let text = format!("{head}\n{topology}\n");
+        let script = format!("containerlab tools netem set --debug -n {container} -d -i eth1 --delay 7ms");
+        let sources = [file("lab.clab.yml", &text), file("impair.sh", &script)];
+        let imported =
+            import(Format::Containerlab, &sources).unwrap_or_else(|error| panic!("{head}: {error}"));
+        has(&imported, &["forward = { delay = \"7 ms\" }", "backward = { loss = \"1 %\" }"]);
+        tells(&imported, &["vars: delay: it is not a text, and is left out"]);
+    }
+}
+
+/// A bridge of the lab may be called as one that a pair of hosts gets.
+#[test]
+fn bridges_of_pairs_have_names_of_their_own() {
+    let text = "topology: {nodes: {a: {}, b: {}, c: {}, d: {}, a-net: {kind: bridge}}, links: [\
+        {endpoints: [\"a:1\", \"b:1\"]}, {endpoints: [\"c:1\", \"a-net:1\"]}, \
+        {endpoints: [\"d:1\", \"a-net:2\"]}]}";
+    let imported = from(Format::Containerlab, text);
+    has(&imported, &["name = \"a-net\"", "name = \"a-net-2\"", "bridge = \"a-net-2\""]);
+    assert_eq!(plan(&imported).hosts.len(), 4);
 }
 
 #[test]
@@ -139,6 +235,9 @@ fn compose_files() {
         ("services: {a: {x-longwire: {profile: ltee}}, b: {}}", "there is no profile \"ltee\""),
         ("services: {a: {x-longwire: [delay: 5 ms]}, b: {}}", "x-longwire is not a map"),
         ("services: {a: {x-longwire: delay 5 ms}, b: {}}", "x-longwire is not a map"),
+        ("services: {a: {networks: [1]}, b: {networks: [1]}}", "a: 1 is not the name of a network"),
+        ("services: {a: {networks: [true]}, b: {}}", "a: true is not the name of a network"),
+        ("services: {a: {networks: front}, b: {}}", "a: its networks are no list"),
     ] {
         refused(Format::Compose, text, what);
     }
@@ -153,6 +252,18 @@ fn compose_files() {
     );
     has(&imported, &["forward = { profile = \"own/line.toml\" }"]);
     tells(&imported, &["a: scale: it is not carried over"]);
+}
+
+#[test]
+fn networks_of_compose_may_have_names_that_once_were_booleans() {
+    for name in ["n", "y", "no", "yes", "on", "off"] {
+        let text = format!("services: {{a: {{networks: [{name}]}}, b: {{networks: [{name}]}}}}");
+        let imported = from(Format::Compose, &text);
+        assert_eq!(plan(&imported).hosts.len(), 2, "{name}");
+    }
+    // Without a value it is the default one.
+    let imported = from(Format::Compose, "services: {a: {networks: }, b: {}}");
+    assert_eq!(plan(&imported).hosts.len(), 2);
 }
 
 #[test]

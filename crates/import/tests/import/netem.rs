@@ -253,6 +253,42 @@ fn later_commands_for_one_interface() {
     has(&from(Format::Netem, &much), &["delay = \"1 ms\""]);
 }
 
+/// An `add` does not take the place of what is there; whether it is there, a branch leaves open.
+#[test]
+fn adds_that_tc_refuses_are_left_out() {
+    let add = "tc qdisc add dev eth0 root netem";
+    let imported = from(Format::Netem, &format!("{add} delay 10ms\n{add} delay 20ms\n"));
+    has(&imported, &["delay = \"10 ms\""]);
+    let refused = "tc refuses this (File exists), and line 1 stays: write replace";
+    tells(&imported, &[&*format!("line 2: {add} delay 20ms: {refused}")]);
+    // What the first one was changed to stays, too.
+    let change = "tc qdisc change dev eth0 root netem delay 15ms";
+    let imported = from(Format::Netem, &format!("{add} delay 10ms\n{change}\n{add} delay 20ms\n"));
+    has(&imported, &["delay = \"15 ms\""]);
+    assert!(from(Format::Netem, &format!("{add} delay 10ms\n{add} delay 10ms\n")).notes.is_empty());
+    let parent = "tc qdisc add dev eth0 parent 1:1 handle 10: netem delay";
+    let imported = from(
+        Format::Netem,
+        &format!(
+            "tc qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 32kbit latency 400ms\n\
+             {parent} 10ms\n{parent} 20ms\n"
+        ),
+    );
+    has(&imported, &["delay = \"10 ms\""]);
+    tells(&imported, &["line 3: tc qdisc add dev eth0 parent 1:1", "line 2 stays"]);
+    for taken in [
+        format!("case $1 in\n a) {add} delay 10ms ;;\n b) {add} delay 20ms ;;\nesac\n"),
+        format!("{add} delay 10ms\ntc qdisc replace dev eth0 root netem delay 20ms\n"),
+        format!("tc qdisc change dev eth0 root netem delay 10ms\n{add} delay 20ms\n"),
+        format!("{add} delay 10ms\ntc qdisc del dev eth0 root\n{add} delay 20ms\n"),
+        "netem delay 10ms\nnetem delay 20ms\n".into(),
+    ] {
+        let imported = from(Format::Netem, &taken);
+        has(&imported, &["delay = \"20 ms\""]);
+        silent(&imported, &["File exists"]);
+    }
+}
+
 #[test]
 fn netem_refuses_what_tc_refuses() {
     for (options, wanted) in [

@@ -1,6 +1,6 @@
 //! Scripts of ns, and of testbeds.
 
-use crate::{from, has, lines, plan, refused, tells, way};
+use crate::{from, has, lines, plan, refused, silent, tells, way};
 use longwire_import::{Format, ImportedScenario};
 use longwire_scenario::plan_of;
 use std::path::Path;
@@ -380,4 +380,78 @@ fn procedures() {
     );
     assert_eq!(events(&imported), ["time = \"1 s\", link = \"l.forward\", rate = \"500 kbit/s\""]);
     tells(&imported, &["at 2 s: record: the procedure is executed up to here only", "set bytes_"]);
+}
+
+/// Traffic is shown between hosts that links join; two simplex links make one pair.
+#[test]
+fn networks_without_bridges() {
+    let of = |links: &str| {
+        let imported = from(
+            Format::Ns,
+            &format!("set ns [new Simulator]\nforeach n {{a b c d}} {{ set $n [$ns node] }}\n{links}"),
+        );
+        plan(&imported);
+        imported
+    };
+    const ONE: &str = "$ns simplex-link $a $b 1Mb 1ms DropTail\n$ns simplex-link $b $a 2Mb 2ms DropTail\n";
+    let pair = of(ONE);
+    assert!(!pair.scenario.contains("[[bridge]]"), "{}", pair.scenario);
+    let routes = plan(&pair);
+    assert_eq!([way(&routes, 0, 1), way(&routes, 1, 0)], [["a-b"], ["b-a"]]);
+    for first in [ONE, "$ns duplex-link $a $b 1Mb 1ms DropTail\n"] {
+        let separate = of(&format!("{first}$ns duplex-link $c $d 1Mb 1ms DropTail"));
+        has(&separate, &["from = \"a\"", "to = \"b\"", "bridge = \"a-b-net\"", "bridge = \"c-d-net\""]);
+        assert_eq!(lines(&separate).iter().filter(|line| **line == "[[bridge]]").count(), 2);
+    }
+}
+
+#[test]
+fn parameters_of_one_direction_have_their_node() {
+    let script = |link: &str| {
+        format!(
+            "set ns [new Simulator]\nforeach n {{a b c}} {{ set $n [$ns node] }}\n\
+             set l [$ns duplex-link $a $b 1Mb 1ms DropTail]\n\
+             set s [$ns simplex-link $b $c 1Mb 1ms DropTail]\n\
+             tb-set-link-simplex-params {link} 7ms 2Mb 0.1"
+        )
+    };
+    let set = "{ rate = \"2 Mbit/s\", delay = \"7 ms\", loss = \"10 %\", queue = \"50 packets\" }";
+    for (link, way) in [("$l $a", "forward"), ("$l $b", "backward")] {
+        has(&from(Format::Ns, &script(link)), &[&format!("{way} = {set}")]);
+    }
+    has(&from(Format::Ns, &script("$s $b")), &["delay = \"7 ms\""]);
+    for link in ["$l $c", "$s $c", "$s $a"] {
+        refused(Format::Ns, &script(link), "line 5: the link does not begin at this node");
+    }
+}
+
+/// `newLan` of ns-2 names its layers in order, or by options.
+#[test]
+fn queues_of_lans() {
+    let of = |layers: &str| {
+        let imported = from(
+            Format::Ns,
+            &format!(
+                "set ns [new Simulator]\nforeach n {{a b c}} {{ set $n [$ns node] }}\n\
+                 set lan [$ns newLan \"$a $b $c\" 0.5Mb 40ms {layers}]"
+            ),
+        );
+        plan(&imported);
+        imported
+    };
+    for layers in ["LL Queue/RED MAC/Csma/Cd Channel", "-llType LL -macType MAC/Csma/Cd -ifqType Queue/RED"] {
+        let red = of(layers);
+        let queues =
+            lines(&red).into_iter().filter(|line| line.starts_with("queue = { kind = \"red\"")).count();
+        assert_eq!(queues, 3, "{layers}\n{}", red.scenario);
+        has(&red, &["between = [\"a\", \"lan\"]", "delay = \"20 ms\""]);
+        tells(&red, &["MAC/Csma/Cd"]);
+    }
+    let tail = of("");
+    has(&tail, &["queue = \"50 packets\""]);
+    silent(&tail, &["of a LAN"]);
+    tells(
+        &of("LL Queue/FQ Mac"),
+        &["FQ: there is no such queue here", "LL Mac: of a LAN its rate, delay and"],
+    );
 }

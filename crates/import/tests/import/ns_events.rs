@@ -237,3 +237,30 @@ fn a_bandwidth_of_nothing() {
     assert_eq!(made("", "RED"), ["rate = \"0\"", "rate = \"1 Mbit/s\""]);
     assert_eq!(made("source tb_compat.tcl", "RED"), ["rate = \"1 Mbit/s\""]);
 }
+
+/// `rtmodel-at` is read while links are still being set up: what comes after it is part of the set-up.
+#[test]
+fn a_switch_leaves_the_set_up_open() {
+    let lossy = row(
+        "",
+        "set em [new ErrorModel]\n$em set rate_ 0.01\n$ns lossmodel $em $a $b\n\
+         $ns rtmodel-at 1.0 down $a $b\n$em set rate_ 0.5\n$ns at 3.0 \"$em set rate_ 0.01\"",
+    );
+    let (down, set) = ("state = \"down\"", "time = \"3 s\", link = \"l.forward\", loss = \"1 %\"");
+    let expected = [format!("{FORWARD}{down}"), format!("{BACKWARD}{down}"), set.to_owned()];
+    assert_eq!(events(&lossy), expected, "{}", lossy.scenario);
+    let red = from(
+        Format::Ns,
+        "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 10Mb 10ms RED\n\
+         set q [[$ns link $a $b] queue]\n$ns rtmodel-at 1.0 down $a $b\n$ns queue-limit $a $b 20\n\
+         $ns at 5 \"$q set maxthresh_ 20\"\n",
+    );
+    let changed = events(&red).swap_remove(1);
+    assert!(changed.contains("limit = \"10 kB\", min = \"6\", max = \"20\""), "{changed}");
+}
+
+/// Down at 2.5, 5.5 and 8.5 s, up at 3.5, 6.5 and 9.5 s.
+#[test]
+fn traffic_outlasts_repeated_events() {
+    has(&row("", "$ns rtmodel Deterministic {0.5 2.0 1.0 9.5} $b $c"), &["times = 3", "for = \"15 s\""]);
+}

@@ -252,3 +252,21 @@ fn random_variables_give_their_means() {
         assert_eq!(told, !variable.contains("Constant"), "{:?}", imported.notes);
     }
 }
+
+/// Random numbers of ns-2 are real, so that their half is exact, except for those of `integer`.
+#[test]
+fn means_are_real_numbers() {
+    for (value, wanted) in [
+        ("[$u value] / 2", "2.5 ms"),
+        ("[$rng uniform 1 5] / 2", "1.5 ms"),
+        ("[$rng exponential 5] / 2", "2.5 ms"),
+        ("[$rng integer 11] / 2", "2 ms"),
+    ] {
+        let script = format!(
+            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\nset rng [new RNG]\n\
+             set u [new RandomVariable/Uniform]\n$u set min_ 3\n$u set max_ 7\n\
+             $ns duplex-link $a $b 3Mb [expr {value}]ms DropTail\n"
+        );
+        has(&from(Format::Ns, &script), &[&format!("delay = \"{wanted}\"")]);
+    }
+}
