@@ -30,7 +30,8 @@ struct Step {
     via: Option<String>,
 }
 
-/// Counts the files of each walk. Returns false if a walk is broken; its row gives the reason.
+/// Counts the files of each walk. Returns false if a walk is broken, for which its row gives the reason, or
+/// leads through more files than its target.
 ///
 /// # Errors
 /// If the list of walks can't be read.
@@ -42,27 +43,20 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool> {
     };
     let text = std::fs::read_to_string(root.join(WALKS)).with_context(|| WALKS.to_owned())?;
     let mut report = Report::new("walk");
-    let mut whole = true;
     for walk in read(&text)? {
         let source = |file: &str| std::fs::read_to_string(root.join(file)).ok();
         let faults = walk.faults(source);
-        let files = walk.files();
-        let mut row = Row::new(&*walk.name, "files").expected(walk.target).measured(files.len() as u64);
-        row = row.extra("files", files.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>());
-        row = match faults.first() {
-            Some(fault) => row.note(fault),
-            None => row.judged(files.len() as u64 <= walk.target),
+        let row = walk.row(&faults);
+        let verdict = match row.pass {
+            _ if !faults.is_empty() => "BROKEN",
+            Some(true) => "met",
+            _ => "missed",
         };
-        whole &= faults.is_empty();
         report.push(row);
         if json {
             continue;
         }
-        let verdict = match (faults.is_empty(), files.len() as u64 <= walk.target) {
-            (false, _) => "BROKEN",
-            (true, true) => "met",
-            (true, false) => "missed",
-        };
+        let files = walk.files();
         println!("{}: {} files, target {} ({verdict})", walk.name, files.len(), walk.target);
         for (file, functions) in &files {
             println!("  {file}: {}", functions.join(", "));
@@ -74,7 +68,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool> {
     if json {
         println!("{}", report.to_json());
     }
-    Ok(whole)
+    Ok(report.pass)
 }
 
 fn read(text: &str) -> Result<Vec<Walk>> {
@@ -118,6 +112,17 @@ impl Walk {
             files[place].1.push(function);
         }
         files
+    }
+
+    /// The number of files beside the target; a broken walk has failed.
+    fn row(&self, faults: &[String]) -> Row {
+        let files = self.files();
+        let row = Row::new(&*self.name, "files").expected(self.target).measured(files.len() as u64);
+        let row = row.extra("files", files.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>());
+        match faults.first() {
+            Some(fault) => row.judged(false).note(fault),
+            None => row.at_most(),
+        }
     }
 
     /// Functions that do not exist or are not linked.
@@ -204,6 +209,17 @@ mod tests {
         assert_eq!(faults(&["a.rs::second", "a.rs::first"]), [nothing]);
         assert_eq!(faults(&["a.rs::sec"]), ["a.rs has no function sec"]);
         assert_eq!(faults(&["b.rs::first"]), ["there is no b.rs"]);
+    }
+
+    #[test]
+    fn a_walk_that_is_broken_or_too_long_fails() {
+        let text = |steps: &str| format!("[[walk]]\nname = \"w\"\ntarget = 1\nsteps = [{steps}]\n");
+        let walk = &read(&text("\"a.rs::first\"")).unwrap()[0];
+        assert_eq!(walk.row(&[]).pass, Some(true));
+        let broken = walk.row(&["there is no a.rs".to_owned()]);
+        assert_eq!((broken.pass, broken.notes.len()), (Some(false), 1));
+        let long = &read(&text("\"a.rs::first\", \"b.rs::first\"")).unwrap()[0];
+        assert_eq!(long.row(&[]).pass, Some(false));
     }
 
     #[test]

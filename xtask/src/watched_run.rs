@@ -1,6 +1,6 @@
 //! A run in real time that is watched from outside.
 
-use crate::cargo::run_cargo;
+use crate::cargo::{run_cargo, target};
 use anyhow::{Context, Result, ensure};
 use longwire_report::Report;
 use std::fs;
@@ -150,5 +150,5 @@ pub(crate) fn built(root: &Path, profile: &str, binary: Option<PathBuf>) -> Resu
         return Ok(binary);
     }
     ensure!(run_cargo(root, &["build", "--profile", profile, "-p", "longwire"])?, "the build failed");
-    Ok(root.join("target").join(profile).join("longwire"))
+    Ok(target(root).join(profile).join("longwire"))
 }

@@ -7,7 +7,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::ping::{Ping, ping_each};
-use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, StopAfter};
+use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, StopAfter, until};
 use longwire_report::Row;
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -187,7 +187,7 @@ fn traffic(
             .iter()
             .map(|(address, _)| {
                 let (receiver, bulk) = (Receiver::at(*address), &bulk);
-                scope.spawn(move || a.run(|| send(&receiver, bulk, &mut settings.progress())))
+                scope.spawn(move || a.run(|| send(&receiver, bulk, &mut until(settings.stop))))
             })
             .collect();
         let waits = pings(settings, world);
@@ -211,7 +211,7 @@ fn pings(settings: &Settings<'_>, world: &BenchHosts) -> Result<Sample, BenchErr
     let ping = Ping { interval_ns: 10_000_000, ..Ping::new([10, 0, 0, 2].into(), count as u32) };
     let mut waits = Vec::new();
     let mut each = |round_trip: i64| waits.push((round_trip - ROUND_TRIP_NS) as f64);
-    world.host("a")?.run(|| ping_each(&ping, &mut settings.progress(), &mut each))??;
+    world.host("a")?.run(|| ping_each(&ping, &mut until(settings.stop), &mut each))??;
     Ok(waits.into_iter().collect())
 }
 

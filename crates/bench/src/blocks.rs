@@ -187,34 +187,29 @@ impl Trial {
     }
 }
 
-/// Alternates runs with and without a block; the cost is the difference between the best of each.
+/// Alternates runs with and without a block; the cost is the median of the rounds' differences.
 fn compared(settings: &Settings<'_>, group: &Group, trial: &Trial) -> Result<Row, BenchError> {
     let base = link(group.base)?;
     let with = trial.on(&base)?;
     let name = format!("blocks: {} over {}", trial.shown(), group.what);
-    let (mut bases, mut withs) = (Vec::new(), Vec::new());
+    let ns = |outcome: &Outcome| 1e9 / outcome.packets_per_second;
+    let (mut bases, mut withs, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..settings.runs(11) {
         settings.next(&name)?;
-        for (config, list) in [(&base, &mut bases), (&with, &mut withs)] {
+        let [before, after] = [&base, &with].map(|config| {
             let case = Case::new(config, settings.time(Duration::from_millis(120)));
-            list.push(run(&Case { flows: group.flows, ..case })?);
-        }
+            run(&Case { flows: group.flows, ..case })
+        });
+        let (before, after) = (before?, after?);
+        // A block that drops packets sends fewer, so packets taken are counted, whether dropped or not.
+        costs.push(ns(&after) * (1.0 - lost_share(&after)) - ns(&before));
+        bases.push(ns(&before));
+        withs.push(ns(&after));
     }
-    let ns = |outcomes: &[Outcome]| -> Sample {
-        outcomes.iter().map(|outcome| 1e9 / outcome.packets_per_second).collect()
-    };
-    let (before, after) = (ns(&bases), ns(&withs));
-    // A block that drops packets sends fewer, so packets taken are counted, whether dropped or not.
-    let dropped = withs.iter().map(lost_share).fold(0.0, f64::max);
-    let cost = after.least() * (1.0 - dropped) - before.least();
-    let row = Row::new(name, "ns").expected(trial.most).measured((cost * 10.0).round() / 10.0).at_most();
-    Ok(row.extra("base_ns", before.least()).extra("with_ns", after.least()).note(format!(
-        "{:.1} ns a packet sent, {:.1} without; medians {:.1} and {:.1}",
-        after.least(),
-        before.least(),
-        after.median(),
-        before.median()
-    )))
+    let [base, with] = [bases, withs].map(|sample| Sample::from_iter(sample).median());
+    let row = Sample::from_iter(costs).median_at_most(&name, "ns", trial.most);
+    let row = row.extra("base_ns", base).extra("with_ns", with);
+    Ok(row.note(format!("medians: {with:.1} ns a packet sent, {base:.1} without")))
 }
 
 /// Share of packets dropped by links during the run.

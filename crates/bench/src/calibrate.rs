@@ -56,12 +56,12 @@ const fn probe(before: &'static [&'static str], block: &'static str) -> Probe {
     Probe { before, block, map: None }
 }
 
-/// Instructions: sums, products, the stack, branches. The most expensive one sets the price of all.
-const INSTRUCTIONS: [Probe; 4] = [
-    probe(&[], "r7 += r8\n r8 ^= r7\n"),
-    probe(&[], "r7 *= r8\n r8 += r7\n"),
-    probe(&[], "*(u64 *)(r10 - 8) = r7\n r7 = *(u64 *)(r10 - 8)\n"),
-    probe(&[], "if r7 == 0x4711# goto b#\n r8 += r7\n b#: r7 += r8\n"),
+/// Instructions, by what they do. The most expensive one sets the price of all.
+const INSTRUCTIONS: [(&str, Probe); 4] = [
+    ("instruction: sums", probe(&[], "r7 += r8\n r8 ^= r7\n")),
+    ("instruction: products", probe(&[], "r7 *= r8\n r8 += r7\n")),
+    ("instruction: the stack", probe(&[], "*(u64 *)(r10 - 8) = r7\n r7 = *(u64 *)(r10 - 8)\n")),
+    ("instruction: branches", probe(&[], "if r7 == 0x4711# goto b#\n r8 += r7\n b#: r7 += r8\n")),
 ];
 
 /// The prices of a machine, in picoseconds.
@@ -71,8 +71,8 @@ const INSTRUCTIONS: [Probe; 4] = [
 pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
     let session = Session { settings };
     let mut own = 0.0f64;
-    for probe in &INSTRUCTIONS {
-        own = own.max(session.each("instruction", probe)? / probe.instructions());
+    for (what, probe) in &INSTRUCTIONS {
+        own = own.max(session.each(what, probe)? / probe.instructions());
     }
     settings.next("a cache miss")?;
     let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
@@ -112,8 +112,7 @@ pub(crate) fn one_way_programs() -> Result<Vec<(&'static str, Program)>, BenchEr
     let long = sized().into_iter().map(|(item, _, [_, long], _)| (item.name(), long));
     let simple = simple().into_iter().map(|(item, _, probe)| (item.name(), probe));
     let lines = (Item::StateLine.name(), probe(&[LINES], "r3 = *(u64 *)(r6 + #)\n r7 += r3\n"));
-    let instructions = INSTRUCTIONS.into_iter().map(|probe| (Item::Instruction.name(), probe));
-    let all = instructions.chain(simple).chain(long);
+    let all = INSTRUCTIONS.into_iter().chain(simple).chain(long);
     let mut programs: Vec<_> =
         all.map(|(name, probe)| Ok((name, probe.program(TIMES)?))).collect::<Result<_, BenchError>>()?;
     programs.push((lines.0, lines.1.spread(TIMES)?));
@@ -280,7 +279,7 @@ mod tests {
             let instructions = many[Item::Instruction] - few[Item::Instruction];
             assert_eq!(f64::from(instructions), probe.instructions() * f64::from(more), "{}", item.name());
         }
-        for probe in &INSTRUCTIONS {
+        for (_, probe) in &INSTRUCTIONS {
             verify(probe.program(MANY).unwrap()).unwrap_or_else(|why| panic!("{why}"));
         }
     }

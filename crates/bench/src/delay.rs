@@ -4,7 +4,7 @@ use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
-use longwire_lab::traffic::{Distribution, Layer};
+use longwire_lab::traffic::{Distribution, Layer, until};
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn measure(
         quiet_ns: 300_000_000,
         ..UdpStream::new(SendingRate::PacketsPerSecond(PER_SECOND), settings.time(Duration::from_secs(5)))
     };
-    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut settings.progress()));
+    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop)));
     let report = run.stop();
     Ok((result?, report))
 }

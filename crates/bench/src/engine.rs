@@ -6,13 +6,12 @@ mod poisoning;
 
 use crate::bare::{self, Bare};
 use crate::machine_memory::resident_bytes;
-use crate::punctual::Punctual;
+use crate::measuring::per_second;
+use crate::punctual::{Punctual, greeting};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
-use longwire_engine::{
-    FlowStats, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup, WorkerSetup,
-};
+use longwire_engine::{Map, PortLocation, PortSetup, Remote, Report, Setup, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
@@ -208,7 +207,7 @@ pub(crate) fn checked<'a>(row: Row, reports: impl Iterator<Item = &'a Report> + 
 }
 
 /// Packets dropped during the run, without those still held at its end.
-fn dropped(report: &Report) -> u64 {
+pub fn dropped(report: &Report) -> u64 {
     let in_links = report.links.iter().flat_map(|link| &link.stats.drops);
     let all = in_links.chain(&report.flow.drops);
     all.filter(|(reason, _)| *reason != DropReason::Stopped.name()).map(|(_, packets)| packets).sum()
@@ -222,7 +221,11 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let before = resident_bytes();
     let (setup, memory) = setup(case, |port| port)?;
     let run = setup.start();
-    let packets_per_second = speed(&run.remote(), case.time).unwrap_or_default();
+    let asleep = |time| {
+        std::thread::sleep(time);
+        Ok(())
+    };
+    let packets_per_second = speed(&run.remote(), [case.time; 2], asleep).unwrap_or_default();
     let resident = resident_bytes() - before;
     let report = run.stop();
     let links = f64::from(case.links);
@@ -230,17 +233,20 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     Ok(Outcome { packets_per_second, memory, resident_per_link: (resident - besides) / links, report })
 }
 
-/// Packets per second of a run over `time`, after as long a warm-up.
+/// Packets per second of a run over a time, after a warm-up; `wait` waits.
 ///
 /// # Errors
-/// If the engine does not answer.
-pub(crate) fn speed(remote: &Remote, time: Duration) -> Result<f64, RemoteError> {
-    let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
-    std::thread::sleep(time);
-    let (first, from) = remote.flow().map(counted)?;
-    std::thread::sleep(time);
-    let (second, to) = remote.flow().map(counted)?;
-    Ok((second - first) / (to - from))
+/// If the engine does not answer, or what `wait` returns.
+pub fn speed(
+    remote: &Remote,
+    times: [Duration; 2],
+    wait: impl Fn(Duration) -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
+    let sent = || -> Result<(u64, Nanos), BenchError> {
+        let (flow, at) = remote.flow()?;
+        Ok((flow.sent, at))
+    };
+    per_second(sent, times, wait)
 }
 
 /// The engine of a case; `wrap` may wrap the source's port.
@@ -264,10 +270,7 @@ pub(crate) fn setup(
     let blast =
         |name: &str, plan: BlastPlan| Blast::new(name, plan).expect("60- to 64-byte frames are in range");
     let source = wrap(Box::new(Punctual::new(blast("source", plan))));
-    // The sink sends one packet, so that the bridge learns its address.
-    let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
-    let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
-    let sink = Box::new(blast("sink", greeting));
+    let sink = Box::new(blast("sink", greeting((SOURCE, SINK))));
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
     let worker = WorkerSetup::new(Pool::new(case.pool_bytes)?, links);
     let mut worker = WorkerSetup { cpu: Some(0), ..worker };

@@ -31,11 +31,9 @@ impl Flood {
     /// # Errors
     /// If one can't be opened.
     pub fn open(world: &BenchHosts) -> Result<Self, BenchError> {
-        let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
         let open = |name: &str| -> Result<(AfPacket, [u8; 6]), BenchError> {
             let host = world.host(name)?;
-            let mac = host.spec().mac.map(|mac| mac.0).unwrap_or_default();
-            Ok((host.run(|| AfPacket::open("flood", host.interface(), &options))??, mac))
+            Ok((far_end(host, 64)?, host.spec().mac.map(|mac| mac.0).unwrap_or_default()))
         };
         let ((port, from), (back, to)) = (open("a")?, open("b")?);
         Ok(Self { port, back, macs: (to, from), frame_bytes: FRAME })
@@ -52,7 +50,8 @@ impl Flood {
     /// As for the port.
     pub fn greet(&mut self) -> Result<(), BenchError> {
         let (to, from) = self.macs;
-        send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), self.frame_bytes, 1)?)
+        let mut frames = source((from, to), self.frame_bytes, 1)?;
+        send(&mut frames, &mut self.back, &mut Pool::new(1 << 20)?, Nanos::ZERO)
     }
 
     /// Sends one frame in the direction of the flood.
@@ -60,7 +59,8 @@ impl Flood {
     /// # Errors
     /// As for the port.
     pub fn probe(&mut self) -> Result<(), BenchError> {
-        send(&mut self.port, &mut Pool::new(1 << 20)?, &mut source(self.macs, self.frame_bytes, 1)?)
+        let mut frames = source(self.macs, self.frame_bytes, 1)?;
+        send(&mut frames, &mut self.port, &mut Pool::new(1 << 20)?, Nanos::ZERO)
     }
 
     /// Sends on the processor that the engine leaves free, until `stop` is set.
@@ -72,7 +72,7 @@ impl Flood {
         let mut pool = Pool::new(1 << 20)?;
         let mut frames = source(self.macs, self.frame_bytes, u64::MAX)?;
         while !stop.load(Ordering::Relaxed) {
-            send(&mut self.port, &mut pool, &mut frames)?;
+            send(&mut frames, &mut self.port, &mut pool, Nanos::ZERO)?;
         }
         Ok(())
     }
@@ -84,11 +84,31 @@ fn source(macs: ([u8; 6], [u8; 6]), frame_bytes: usize, count: u64) -> Result<Bl
     Ok(Blast::new("flood", plan).expect("frames of 42 to 1514 bytes are in range"))
 }
 
-/// Sends one batch.
-fn send(port: &mut AfPacket, pool: &mut Pool, frames: &mut Blast) -> Result<(), BenchError> {
+/// A packet socket on a host's own interface; `slots` received frames may wait.
+///
+/// # Errors
+/// If it can't be opened.
+pub fn far_end(host: &Host, slots: u32) -> Result<AfPacket, BenchError> {
+    let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(slots) };
+    Ok(host.run(|| AfPacket::open("far", host.interface(), &options))??)
+}
+
+/// Sends what a source has at `now`, at most a batch.
+///
+/// # Errors
+/// As for the port.
+pub fn send(
+    source: &mut dyn Port,
+    port: &mut AfPacket,
+    pool: &mut Pool,
+    now: Nanos,
+) -> Result<(), BenchError> {
     let mut batch = Batch::new();
-    frames.receive(pool, Nanos::ZERO, &mut batch)?;
-    Ok(port.transmit(pool, &batch)?)
+    source.receive(pool, now, &mut batch)?;
+    if !batch.is_empty() {
+        port.transmit(pool, &batch)?;
+    }
+    Ok(())
 }
 
 /// Frames received by host `b`, and the time of the count.
@@ -100,10 +120,7 @@ pub fn received(world: &BenchHosts) -> Result<(u64, Nanos), BenchError> {
 }
 
 /// Frames received by a host, and the time of the count.
-///
-/// # Errors
-/// If the kernel does not report it.
-pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
+fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     let read = || {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev");
         (text, longwire_clock::monotonic())
@@ -113,17 +130,29 @@ pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     Ok((frames_of(&text, host.interface()), at))
 }
 
-/// Frames received by each host, and the time of each count.
+/// Frames per second received by all hosts together over a time, after a warm-up; `wait` waits.
 ///
 /// # Errors
-/// If the kernel does not report it.
-pub fn counted(world: &BenchHosts) -> Result<Vec<(u64, Nanos)>, BenchError> {
+/// If the kernel does not report them, or what `wait` returns.
+pub fn received_rate(
+    world: &BenchHosts,
+    [warm_up, time]: [Duration; 2],
+    wait: impl Fn(Duration) -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
+    wait(warm_up)?;
+    let before = counted(world)?;
+    wait(time)?;
+    Ok(rate_between(&before, &counted(world)?))
+}
+
+/// Frames received by each host, and the time of each count.
+fn counted(world: &BenchHosts) -> Result<Vec<(u64, Nanos)>, BenchError> {
     world.hosts().iter().map(received_by).collect()
 }
 
 /// Frames per second received by all hosts together between two counts. Each host has its own interval,
 /// because they are counted one by one, possibly with interruptions.
-pub fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
+fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
     let of_one = |((before, from), (after, to)): (&(u64, Nanos), &(u64, Nanos))| {
         (after - before) as f64 / to.since(*from).as_secs_f64()
     };

@@ -24,6 +24,7 @@ pub mod latency;
 mod lateness;
 mod machine_memory;
 pub mod mapping;
+mod measuring;
 mod memory;
 mod peers;
 mod ports;
@@ -43,11 +44,10 @@ mod tunnel;
 pub mod world;
 
 pub use guest::play_control_process;
-pub use ports::Ending;
+pub use measuring::{alongside, pause};
 pub use sample::Sample;
 
 use longwire_report::Row;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
@@ -222,20 +222,7 @@ impl Settings<'_> {
 
     /// Waits for this time.
     fn pause(&self, time: Duration) -> Result<(), BenchError> {
-        let end = std::time::Instant::now() + time;
-        loop {
-            self.go_on()?;
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(100)));
-        }
-    }
-
-    /// Callback that stops the lab's measurements.
-    fn progress(&self) -> impl FnMut(longwire_lab::traffic::Progress) -> ControlFlow<()> {
-        |_| if self.go_on().is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        pause(time, || self.go_on())
     }
 
     /// The row of a bench that gave no number.

@@ -3,7 +3,7 @@
 //! Processors", section 4.1.2. Runs from memory to memory alternate.
 
 use crate::engine::{checked, speed};
-use crate::punctual::Punctual;
+use crate::punctual::{Punctual, greeting};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_engine::Report;
@@ -129,9 +129,7 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
         macs: (TO, FROM),
         ..BlastPlan::sink()
     };
-    // A sink sends one packet, so that the bridge learns its address.
-    let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
-    let sink = BlastPlan { count: 1, pairs: vec![nobody], macs: (FROM, TO), ..BlastPlan::sink() };
+    let sink = greeting((FROM, TO));
     let port = |place: usize| {
         let plan = if place.is_multiple_of(2) { source.clone() } else { sink.clone() };
         let blast = Blast::new("memory", plan).expect("60-byte frames are in range");
@@ -139,7 +137,7 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
     };
     let ports = (0..2 * PAIRS).map(port).collect();
     let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
-    let packets_per_second = speed(&run.remote(), time);
+    let packets_per_second = speed(&run.remote(), [time; 2], |time| settings.pause(time));
     let report = run.stop();
     Ok((packets_per_second?, report))
 }

@@ -2,8 +2,9 @@
 //! alternating.
 
 use crate::flood::{Flood, PATIENCE, description, received};
+use crate::measuring::per_second;
 use crate::world::{BenchHosts, Driver, with_each_driver};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, alongside};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};
 use longwire_report::Row;
@@ -78,15 +79,8 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
 pub(crate) fn flooded(settings: &Settings<'_>, world: &BenchHosts) -> Result<f64, BenchError> {
     let mut flood = Flood::open(world)?;
     flood.greet()?;
-    let stop = AtomicBool::new(false);
-    let ended = Ending(&stop);
-    std::thread::scope(|scope| {
-        let flooding = scope.spawn(|| flood.run(&stop));
-        let measured = measure(settings, world);
-        drop(ended);
-        let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        flooded.and(measured)
-    })
+    let ((), rate) = alongside(|stop| flood.run(stop), || measure(settings, world))?;
+    Ok(rate)
 }
 
 fn measure(settings: &Settings<'_>, world: &BenchHosts) -> Result<f64, BenchError> {
@@ -110,11 +104,7 @@ fn rate(
         }
         pause(LOOK)?;
     }
-    pause(Duration::from_millis(500))?;
-    let (before, from) = received()?;
-    pause(Duration::from_secs(2))?;
-    let (after, to) = received()?;
-    Ok((after - before) as f64 / (to - from).as_secs_f64())
+    per_second(received, [Duration::from_millis(500), Duration::from_secs(2)], pause)
 }
 
 /// Runs the bare loop during `measure`: frames are forwarded between the two ports, both ways.
@@ -123,24 +113,18 @@ pub(crate) fn forward(
     measure: impl FnOnce() -> Result<f64, BenchError>,
 ) -> Result<f64, BenchError> {
     let [a, b] = ports else { return Ok(0.0) };
-    let stop = AtomicBool::new(false);
-    let ended = Ending(&stop);
-    std::thread::scope(|scope| {
-        let forwarding = scope.spawn(|| -> Result<(), BenchError> {
-            longwire_engine::clock::settle_thread(Some(0));
-            let mut pool = Pool::new(64 << 20)?;
-            let mut batch = Batch::new();
-            while !stop.load(Ordering::Relaxed) {
-                carry(&mut **a, &mut **b, &mut pool, &mut batch)?;
-                carry(&mut **b, &mut **a, &mut pool, &mut batch)?;
-            }
-            Ok(())
-        });
-        let measured = measure();
-        drop(ended);
-        let forwarded = forwarding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        forwarded.and(measured)
-    })
+    let forward = |stop: &AtomicBool| -> Result<(), BenchError> {
+        longwire_engine::clock::settle_thread(Some(0));
+        let mut pool = Pool::new(64 << 20)?;
+        let mut batch = Batch::new();
+        while !stop.load(Ordering::Relaxed) {
+            carry(&mut **a, &mut **b, &mut pool, &mut batch)?;
+            carry(&mut **b, &mut **a, &mut pool, &mut batch)?;
+        }
+        Ok(())
+    };
+    let ((), rate) = alongside(forward, measure)?;
+    Ok(rate)
 }
 
 fn carry(
@@ -155,16 +139,6 @@ fn carry(
         batch.clear();
     }
     Ok(())
-}
-
-/// Sets a flag when dropped, also on a panic.
-#[derive(Debug)]
-pub struct Ending<'a>(pub &'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,17 @@
-//! A source for runs in real time.
+//! Sources for runs in real time.
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
-use longwire_port::driver::memory::Blast;
+use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_units::Nanos;
+use std::net::Ipv4Addr;
+
+/// The plan of a port that sends one packet, to nobody, so that a bridge learns its address. `macs` are the
+/// destination's and its own.
+pub fn greeting(macs: ([u8; 6], [u8; 6])) -> BlastPlan {
+    let pairs = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED)];
+    BlastPlan { count: 1, pairs, macs, ..BlastPlan::sink() }
+}
 
 /// A source whose times are relative to its first poll, not to the clock's zero.
 pub struct Punctual {
@@ -61,8 +69,6 @@ impl Port for Punctual {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_port::driver::memory::BlastPlan;
-    use std::net::Ipv4Addr;
 
     #[test]
     fn a_paced_source_counts_from_its_first_question() {

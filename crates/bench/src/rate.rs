@@ -3,8 +3,8 @@
 
 use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
-use longwire_lab::traffic::Layer;
 use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};
+use longwire_lab::traffic::{Layer, until};
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn measure(
         payload,
         ..UdpStream::new(SendingRate::BitsPerSecond(rate / 10 * 11), settings.time(Duration::from_secs(10)))
     };
-    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut settings.progress()));
+    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop)));
     let report = run.stop();
     let reception = result?.reception;
     let in_link: u64 = report.links.iter().map(|link| link.stats.dropped()).sum();

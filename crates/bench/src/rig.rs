@@ -306,13 +306,18 @@ impl Rig {
     /// Time that the router takes for a batch of these frames, without copying them in and out. All packets
     /// have the same arrival time.
     pub fn time_batch(&mut self, frames: &[(u16, Frame)]) -> Duration {
+        self.time_batch_and(frames, |_, frame| {
+            black_box(frame);
+        })
+    }
+
+    /// As [`Self::time_batch`]; `sent` receives each frame that is sent, when the time is over.
+    pub fn time_batch_and(&mut self, frames: &[(u16, Frame)], sent: impl FnMut(u16, &[u8])) -> Duration {
         let batch = self.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
         let before = Instant::now();
         self.forward(&batch);
         let spent = before.elapsed();
-        self.give_out(&batch, |_, frame| {
-            black_box(frame);
-        });
+        self.give_out(&batch, sent);
         spent
     }
 }

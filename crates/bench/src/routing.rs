@@ -109,7 +109,8 @@ fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         }
     }
     let rows = samples.into_iter().zip(names).zip([4.0, 15.0]);
-    Ok(rows.map(|((sample, name), most)| Sample::from_iter(sample).at_most(name, "ns", most)).collect())
+    let judged = |((sample, name), most)| Sample::from_iter(sample).median_at_most(name, "ns", most);
+    Ok(rows.map(judged).collect())
 }
 
 /// Time of verification and compilation.
@@ -130,8 +131,8 @@ fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
 }
 
 /// Programs with a single path, so that each packet takes the worst case, at calibrated prices: many flows
-/// with their own program and state, in random order, so that states and code are not in the near caches. A
-/// packet's time is compared with the computed one.
+/// with their own program and state, in random order, so that states and code are not in the near caches. The
+/// computed time of a packet is held if 99 of 100 batches take no longer.
 fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let prices = calibrate::prices(settings)?;
     let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };
@@ -153,11 +154,13 @@ fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             costs.push(rig.time_batch(&frames).as_nanos() as f64 / BATCH as f64);
         }
         let costs: Sample = costs.into_iter().collect();
-        let row = Row::new(name, "ns").expected(promise).measured(costs.median()).at_most();
-        rows.push(row.extra("p90_ns", costs.quantile(0.9)).note(format!(
-            "{:.2} Mpps are promised; p90 {:.0} ns; {flows} flows with a program and a state each",
-            1e3 / promise,
-            costs.quantile(0.9)
+        let row = Row::new(name, "ns").expected(promise).measured(costs.quantile(0.99)).at_most();
+        rows.push(row.extra("median_ns", costs.median()).note(format!(
+            "p99 of {} batches, median {:.0} ns; {:.2} Mpps are promised; {flows} flows with a program and a \
+             state each",
+            costs.values().len(),
+            costs.median(),
+            1e3 / promise
         )));
     }
     Ok(rows)

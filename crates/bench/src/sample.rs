@@ -15,9 +15,11 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Sample {
-    /// The median; zero if empty.
+    /// The median, of an even number the mean of the middle two; zero if empty.
     pub fn median(&self) -> f64 {
-        self.0.get(self.0.len() / 2).copied().unwrap_or(0.0)
+        let at = |rank: usize| self.0.get(rank).copied().unwrap_or(0.0);
+        let runs = self.0.len();
+        f64::midpoint(at(runs.saturating_sub(1) / 2), at(runs / 2))
     }
 
     /// The smallest; zero if empty.
@@ -60,6 +62,12 @@ impl Sample {
     /// `target`.
     pub fn median_at_least(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.median()).at_least())
+    }
+
+    /// A row of the median, for comparisons where less is better; it passes if the median is at most
+    /// `target`.
+    pub fn median_at_most(&self, name: &str, unit: &str, target: f64) -> Row {
+        self.spread(Row::new(name, unit).expected(target).measured(self.median()).at_most())
     }
 
     /// A row of the median that is not judged.
@@ -105,6 +113,7 @@ mod tests {
         let sample: Sample = [3.0, 1.0, 2.0].into_iter().collect();
         assert_eq!((sample.least(), sample.median(), sample.most()), (1.0, 2.0, 3.0));
         assert_eq!(Sample::default().median(), 0.0);
+        assert_eq!(Sample::from_iter([4.0, 1.0, 3.0, 2.0]).median(), 2.5, "between the middle two");
         assert_eq!((sample.mean(), Sample::default().mean()), (2.0, 0.0));
         assert_eq!([0.0, 0.3, 0.5, 0.67, 1.0].map(|share| sample.quantile(share)), [1.0, 1.0, 2.0, 3.0, 3.0]);
         assert_eq!(Sample::default().quantile(0.95), 0.0);
@@ -116,6 +125,11 @@ mod tests {
         assert_eq!(sample.at_least("x", "", 3.0).pass, Some(true));
         assert_eq!(sample.at_most("x", "", 1.0).pass, Some(true));
         assert_eq!(sample.median_at_least("x", "", 3.0).pass, Some(false));
+        assert_eq!(Sample::from_iter([80.0, 100.0]).median_at_least("x", "", 95.0).pass, Some(false));
+        assert_eq!(
+            [1.0, 2.0].map(|most| sample.median_at_most("x", "", most).pass),
+            [Some(false), Some(true)]
+        );
         assert_eq!(sample.shown("x", "ns").pass, None);
         assert_eq!(sample.shown("x", "ns").notes, ["median 2.0 ns, 1.0 ns to 3.0 ns in 3 runs"]);
     }

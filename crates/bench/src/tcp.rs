@@ -5,8 +5,8 @@ use crate::ports::forward;
 use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
-use longwire_lab::traffic::StopAfter;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
+use longwire_lab::traffic::{StopAfter, until};
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn goodput(result: &BulkResult) -> f64 {
 fn transfer(settings: &Settings<'_>, world: &BenchHosts) -> Result<BulkResult, BenchError> {
     let time = settings.time(Duration::from_secs(3));
     let bulk = Bulk { congestion: congestion(), ..Bulk::new(StopAfter::duration(time)) };
-    world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
+    world.with_receiver(|receiver| send(receiver, &bulk, &mut until(settings.stop)))
 }
 
 /// CUBIC where available, else the system's default, which should not decide the result.

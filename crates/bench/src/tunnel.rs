@@ -1,16 +1,19 @@
 //! A tunnel between two namespaces that a veth pair joins: frames a second against a bare UDP loop, and the
 //! error of a delay behind it.
 
+use crate::measuring::per_second;
 use crate::world::{require_hosts, run, settle_beside};
 use crate::{BenchError, Sample, Settings};
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::clock::settle_thread;
 use longwire_lab::Namespace;
 use longwire_nesp::Key;
 use longwire_netlink::{address, interface_index, link};
 use longwire_packet::{BATCH, Batch, Pool};
+use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_port::driver::tunnel::{Socket, TunnelPort};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::io;
@@ -142,14 +145,9 @@ fn flow(
                 count.fetch_add(receive(), Ordering::Relaxed);
             }
         });
-        let measured = || {
-            settings.pause(Duration::from_millis(300))?;
-            let (before, from) = (count.load(Ordering::Relaxed), monotonic());
-            settings.pause(settings.time(Duration::from_secs(2)))?;
-            let (after, to) = (count.load(Ordering::Relaxed), monotonic());
-            Ok((after - before) as f64 / (to - from).as_secs_f64())
-        };
-        let measured = measured();
+        let counted = || Ok((count.load(Ordering::Relaxed), monotonic()));
+        let times = [Duration::from_millis(300), settings.time(Duration::from_secs(2))];
+        let measured = per_second(counted, times, |time| settings.pause(time));
         stop.store(true, Ordering::Relaxed);
         measured
     })
@@ -229,7 +227,7 @@ pub(crate) fn circle(
 ) -> Result<[Box<dyn Port>; 2], BenchError> {
     let mut pool = Pool::new(4 << 20)?;
     let [here, there] = connected(settings, joined, &mut pool)?;
-    let (mut here, mut batch) = (SendingEnd(here), Batch::new());
+    let (mut here, mut batch) = (InterceptedPort::new(Box::new(here), SendingEnd), Batch::new());
     let frame = vec![7; frame_bytes];
     for _ in 0..BATCH {
         if let Some(handle) = pool.insert(&frame) {
@@ -241,34 +239,14 @@ pub(crate) fn circle(
 }
 
 /// The end that sends, which also answers probes, as in a worker's step.
-struct SendingEnd(TunnelPort);
+struct SendingEnd;
 
-impl Port for SendingEnd {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.0.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.0.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+impl Interceptor for SendingEnd {
+    fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let now = monotonic();
         batch.as_slice().iter().for_each(|&handle| pool.meta_mut(handle).set_leave(now.0));
-        self.0.transmit(pool, batch)?;
-        self.0.receive(pool, now, &mut Batch::new())
-    }
-
-    fn stats(&self) -> PortStats {
-        self.0.stats()
+        port.transmit(pool, batch)?;
+        port.receive(pool, now, &mut Batch::new())
     }
 }
 
@@ -294,27 +272,11 @@ const DELAY: i64 = 20_000_000;
 /// The place of a frame's leaving time.
 const TIME: std::ops::Range<usize> = 20..28;
 
-/// A port that notes how much longer than the delay frames took, in ns.
+/// Notes how much longer than the delay frames took, in ns.
 struct Noting(Arc<Mutex<Vec<f64>>>);
 
-impl Port for Noting {
-    fn name(&self) -> &str {
-        "out"
-    }
-
-    fn describe(&self) -> String {
-        "noting".into()
-    }
-
-    fn stamp(&self) -> Stamp {
-        Stamp::Poll
-    }
-
-    fn receive(&mut self, _pool: &mut Pool, _now: Nanos, _batch: &mut Batch) -> Result<(), PortError> {
-        Ok(())
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+impl Interceptor for Noting {
+    fn transmit(&mut self, _: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let now = monotonic().0 as i64;
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for &handle in batch.as_slice() {
@@ -324,10 +286,6 @@ impl Port for Noting {
         }
         Ok(())
     }
-
-    fn stats(&self) -> PortStats {
-        PortStats::default()
-    }
 }
 
 /// How far the delay of a link behind the tunnel is off: both ends have the same clock.
@@ -335,7 +293,9 @@ fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchErr
     let mut pool = Pool::new(4 << 20)?;
     let [mut here, there] = connected(settings, joined, &mut pool)?;
     let noted = Arc::<Mutex<Vec<f64>>>::default();
-    let run = run(FAR_END, vec![Box::new(there), Box::new(Noting(Arc::clone(&noted)))])?;
+    let out = Blast::new("out", BlastPlan::sink()).expect("60-byte frames are in range");
+    let out = InterceptedPort::new(Box::new(out), Noting(Arc::clone(&noted)));
+    let run = run(FAR_END, vec![Box::new(there), Box::new(out)])?;
     settle_beside();
     let end = monotonic() + Nanos(settings.time(Duration::from_secs(5)).as_nanos() as u64);
     let (mut next, mut sent) = (monotonic(), 0);

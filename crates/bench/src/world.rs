@@ -306,15 +306,21 @@ pub fn settle_beside() {
     longwire_engine::clock::settle_thread(Some(*last));
 }
 
-/// The row with a note about the engine's own losses, which invalidate the measurement.
+/// The engine's own losses in words, if any: they invalidate a measurement.
+pub fn own_losses(report: &Report) -> Option<String> {
+    let OwnLosses { pool, port, down, oversize, ring } = report.own_losses();
+    (pool + port + down + oversize + ring > 0).then(|| {
+        format!(
+            "lost by the engine's own fault: {pool} by the pool, {port} by ports, {down} by ports that were \
+             down, {oversize} too long for a port, {ring} by rings"
+        )
+    })
+}
+
+/// The row with a note about the engine's own losses.
 pub fn with_losses(row: Row, report: &Report) -> Row {
-    let own = report.own_losses();
     let row = report.errors.iter().fold(row, |row, error| row.note(error.clone()));
-    if own.pool + own.port + own.ring == 0 {
-        return row;
-    }
-    let OwnLosses { pool, port, ring, .. } = own;
-    row.note(format!("lost by the engine's own fault: {pool} by the pool, {port} by ports, {ring} by rings"))
+    own_losses(report).into_iter().fold(row, Row::note)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use longwire_block::Value;
 use longwire_report::Row;
+use longwire_report::chances::binomial_interval;
 use longwire_scenario::Plan;
 
 /// Probability that a correct link passes.
@@ -153,55 +154,11 @@ fn loss(name: &str, expected: f64, losses: Losses) -> Row {
         ))
 }
 
-/// The interval of counts of an event with this probability in `draws` draws that has the probability
-/// `coverage`; each tail has half of the rest.
-fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) {
-    if probability <= 0.0 || draws == 0 {
-        return (0, 0);
-    }
-    if probability >= 1.0 {
-        return (draws, draws);
-    }
-    let tail = (1.0 - coverage) / 2.0;
-    let odds = (probability / (1.0 - probability)).ln();
-    // Each term from the previous one, as logarithms: the first may underflow.
-    let mut term = draws as f64 * (-probability).ln_1p();
-    let mut sum = 0.0;
-    let mut fewest = None;
-    for count in 0..=draws {
-        sum += term.exp();
-        if fewest.is_none() && sum > tail {
-            fewest = Some(count);
-        }
-        if sum >= 1.0 - tail {
-            return (fewest.unwrap_or(count), count);
-        }
-        term += ((draws - count) as f64 / (count + 1) as f64).ln() + odds;
-    }
-    (fewest.unwrap_or(0), draws)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const LINK: LinkConfiguration = LinkConfiguration { rate: 10e6, delay: 20e6, loss: 0.02 };
-
-    #[test]
-    fn intervals_by_hand() {
-        // Four tosses of a coin: 1, 4, 6, 4, 1 sixteenths.
-        assert_eq!(binomial_interval(4, 0.5, 0.99), (0, 4));
-        assert_eq!(binomial_interval(4, 0.5, 0.8), (1, 3));
-        assert_eq!(binomial_interval(10, 0.0, 0.99), (0, 0));
-        assert_eq!(binomial_interval(10, 1.0, 0.99), (10, 10));
-        assert_eq!(binomial_interval(0, 0.3, 0.99), (0, 0));
-        // 257 ± 3.9 · 15.9 by the normal approximation.
-        let (fewest, most) = binomial_interval(12_842, 0.02, 0.9999);
-        assert!((190..=200).contains(&fewest) && (317..=327).contains(&most), "{fewest} {most}");
-        // The first term underflows by far.
-        let (fewest, most) = binomial_interval(10_000_000, 0.02, 0.9999);
-        assert!(fewest > 198_000 && most < 202_000 && fewest < 200_000 && most > 200_000, "{fewest} {most}");
-    }
 
     #[test]
     fn losses_pass_within_their_interval() {

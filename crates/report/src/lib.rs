@@ -14,6 +14,7 @@
 //! assert!(report.to_json().contains("\"error_percent\": -0.1"));
 //! ```
 
+pub mod chances;
 mod machine;
 pub mod output;
 mod printable;

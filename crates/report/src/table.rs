@@ -1,8 +1,10 @@
 //! The report as a table for people.
 
+use crate::shown::columns;
 use crate::{Report, Row, Scalar};
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::iter::once;
 
 const HEAD: [&str; 5] = ["", "configured", "measured", "error", ""];
 
@@ -10,44 +12,43 @@ impl Report {
     /// Writes the rows as an aligned table with a line about the machine above it and the notes below it.
     /// Units are scaled (`10 Mbit/s`, `20 ms`); the JSON keeps the plain ones.
     pub fn print_table(&self, out: &mut dyn Write) -> io::Result<()> {
-        let machine = &self.machine;
-        writeln!(
-            out,
-            "longwire {} {} on {}, {} cores, {}, Linux {}",
-            self.version,
-            self.command,
-            machine.cpu_model,
-            machine.cores,
-            in_unit(machine.memory_bytes as f64, "bytes"),
-            machine.kernel
-        )?;
-        let cells: Vec<[String; 5]> = self.rows.iter().map(cells).collect();
-        let width = |column: usize| {
-            let widths = cells.iter().map(|row| row[column].chars().count());
-            widths.chain([HEAD[column].len()]).max().unwrap_or(0)
-        };
-        let widths = [0, 1, 2, 3, 4].map(width);
-        print_line(out, &HEAD.map(str::to_owned), &widths)?;
-        for (row, cells) in self.rows.iter().zip(&cells) {
-            print_line(out, cells, &widths)?;
-            for note in &row.notes {
-                writeln!(out, "    {note}")?;
-            }
+        self.print_rows(out, &HEAD, cells)
+    }
+
+    /// Writes the heading and an aligned table with the headings `head`: the cells of each row, and its notes
+    /// below them.
+    ///
+    /// # Errors
+    /// If `out` can't be written.
+    pub fn print_rows(
+        &self,
+        out: &mut dyn Write,
+        head: &[&str],
+        cells: impl Fn(&Row) -> Vec<String>,
+    ) -> io::Result<()> {
+        writeln!(out, "{}", self.heading())?;
+        let head: Vec<_> = head.iter().map(|&name| name.to_owned()).collect();
+        let lines: Vec<_> = once(head).chain(self.rows.iter().map(cells)).collect();
+        let none: &[String] = &[];
+        let notes = once(none).chain(self.rows.iter().map(|row| row.notes.as_slice()));
+        for (line, notes) in columns(&lines).iter().zip(notes) {
+            writeln!(out, "{line}")?;
+            notes.iter().try_for_each(|note| writeln!(out, "    {note}"))?;
         }
         Ok(())
     }
+
+    /// The line above a table: version, command and machine.
+    fn heading(&self) -> String {
+        let (machine, memory) = (&self.machine, in_unit(self.machine.memory_bytes as f64, "bytes"));
+        format!(
+            "longwire {} {} on {}, {} cores, {memory}, Linux {}",
+            self.version, self.command, machine.cpu_model, machine.cores, machine.kernel
+        )
+    }
 }
 
-fn print_line(out: &mut dyn Write, cells: &[String; 5], widths: &[usize; 5]) -> io::Result<()> {
-    let [name, expected, measured, error, pass] = cells;
-    let line = format!(
-        "{name:<0$}  {expected:>1$}  {measured:>2$}  {error:>3$}  {pass}",
-        widths[0], widths[1], widths[2], widths[3]
-    );
-    writeln!(out, "{}", line.trim_end())
-}
-
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Row) -> Vec<String> {
     let value = |value: &Option<Scalar>| {
         value.as_ref().map_or_else(|| "-".to_owned(), |value| shown(value, &row.unit))
     };
@@ -61,7 +62,7 @@ fn cells(row: &Row) -> [String; 5] {
         Some(false) => "FAIL",
         None => "",
     };
-    [row.name.clone(), value(&row.expected), value(&row.measured), error, pass.to_owned()]
+    vec![row.name.clone(), value(&row.expected), value(&row.measured), error, pass.to_owned()]
 }
 
 fn shown(value: &Scalar, unit: &str) -> String {

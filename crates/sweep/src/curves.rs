@@ -103,9 +103,12 @@ impl Unit {
     }
 }
 
-/// The number in a column, in its unit; none if there is no number.
+/// The number in a column, in its unit, 0 for drops of which there were none; none if there is no number.
 fn number(line: &Line, column: &str) -> Option<(f64, Unit)> {
-    match line.get(column)? {
+    let Some(value) = line.get(column) else {
+        return RowTable::has_none(line, column).then_some((0.0, Unit::Plain));
+    };
+    match value {
         Value::Number(number) => {
             let number = number.as_f64()?;
             Some(match column {

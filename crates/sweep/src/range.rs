@@ -112,29 +112,39 @@ fn by_step(from: u128, to: u128, step: u128) -> Result<Vec<u128>, (String, Strin
     Ok((0..count).map(|n| if from <= to { from + n * step } else { from - n * step }).collect())
 }
 
+/// The first value is `from`, and the last is `to` if a factor hits it. Values by a whole factor are exact,
+/// unless a division leaves a remainder; others are rounded.
 fn by_factor((from, to): (u128, u128), text: &str) -> Result<Vec<u128>, (String, String)> {
-    let factor = number(text).filter(|(_, unit)| unit.is_empty()).map_or(0.0, |(n, _)| n as f64 / ONE as f64);
-    if factor <= 1.0 {
+    let factor = number(text).filter(|(_, unit)| unit.is_empty()).map_or(0, |(n, _)| n);
+    if factor <= ONE {
         let what = format!("its factor is \"{}\"", text.escape_debug());
         return Err(fault(what, "write a number above 1; from and to say the direction"));
     }
     above_zero(from.min(to))?;
-    let (mut all, mut value, last) = (Vec::new(), from as f64, to as f64);
-    let up = from <= to;
+    let (up, last, ratio) = (from <= to, to as f64, factor as f64 / ONE as f64);
+    let next = |value: f64| if up { value * ratio } else { value / ratio };
+    let next_exact = |value: u128| match factor / ONE {
+        _ if !factor.is_multiple_of(ONE) => None,
+        times if up => value.checked_mul(times),
+        times => value.is_multiple_of(times).then_some(value / times),
+    };
     // What was rounded must not lose the last value.
     let (most, least) = (last * (1.0 + SLACK), last * (1.0 - SLACK));
     let is_inside = |value: f64| if up { value <= most } else { value >= least };
+    let (mut all, mut value, mut exact) = (vec![from], next(from as f64), next_exact(from));
     while is_inside(value) {
         if all.len() as u64 == MOST_VALUES {
             return Err(too_many(u128::from(MOST_VALUES) + 1));
         }
-        all.push(rounded(value));
-        value = if up { value * factor } else { value / factor };
+        let is_last = (least..=most).contains(&value);
+        let inside = || exact.unwrap_or_else(|| rounded(value)).clamp(from.min(to), from.max(to));
+        all.push(if is_last { to } else { inside() });
+        (value, exact) = (next(value), exact.and_then(next_exact));
     }
     Ok(all)
 }
 
-/// Relative error by which a value may exceed the last.
+/// Relative error by which a value may miss the last.
 const SLACK: f64 = 1e-9;
 
 fn points(low: u128, high: u128, count: u64) -> Result<Vec<u128>, (String, String)> {
@@ -146,7 +156,7 @@ fn log_points(low: u128, high: u128, count: u64) -> Result<Vec<u128>, (String, S
     let last = last_of(count)?;
     above_zero(low)?;
     let ratio = root(high as f64 / low as f64, last as u64);
-    let between = (1..last).map(|n| rounded(low as f64 * power(ratio, n as u64)));
+    let between = (1..last).map(|n| rounded(low as f64 * power(ratio, n as u64)).clamp(low, high));
     Ok(std::iter::once(low).chain(between).chain([high]).collect())
 }
 
@@ -249,6 +259,19 @@ mod tests {
         assert_eq!(of("1", "4", &Spacing::Points(4)), ["1", "2", "3", "4"]);
         assert_eq!(of("4", "1", &Spacing::Points(3)), ["4", "2.5", "1"]);
         assert_eq!(of("1 ms", "1 ms", &Spacing::LogPoints(5)), ["1 ms"]);
+    }
+
+    #[test]
+    fn ratios_begin_and_end_as_written() {
+        let by = |factor: &str| Spacing::Factor(factor.into());
+        assert!(of("1", "65536", &by("2")).ends_with(&["16384", "32768", "65536"].map(str::to_owned)));
+        assert_eq!(of("65536", "16384", &by("2")), ["65536", "32768", "16384"]);
+        assert_eq!(of("12345 bit/s", "40000 bit/s", &by("2")), ["12345 bit/s", "24690 bit/s"]);
+        assert_eq!(of("12345", "100", &by("10")), ["12345", "1234.5", "123.45"]);
+        assert_eq!(of("1", "1.23456", &by("1.23456")), ["1", "1.23456"]);
+        assert_eq!(of("1", "1.23458", &by("1.234575")), ["1", "1.23458"], "1.235 is beyond the end");
+        assert_eq!(of("1.23458", "1", &Spacing::LogPoints(2)), ["1.23458", "1"]);
+        assert_eq!(of("1.23451", "1.23459", &Spacing::LogPoints(3)), ["1.23451", "1.23459"]);
     }
 
     #[test]

@@ -105,9 +105,15 @@ impl RowTable {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) => String::new(),
             Some(value) => value.to_string(),
-            None if line.get(ERROR) == Some(&Value::Null) && is_count_of_drops(column) => "0".into(),
+            None if Self::has_none(line, column) => "0".into(),
             None => String::new(),
         }
+    }
+
+    /// Whether a row lacks this column because there were no drops of its kind: those of a failed task are
+    /// unknown.
+    pub(crate) fn has_none(line: &Line, column: &str) -> bool {
+        line.get(column).is_none() && line.get(ERROR) == Some(&Value::Null) && is_count_of_drops(column)
     }
 
     /// Writes these columns as CSV (RFC 4180), with the names of the columns first.
@@ -132,6 +138,7 @@ fn is_count_of_drops(column: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curves::Curves;
 
     fn table(lines: &[&str]) -> anyhow::Result<RowTable> {
         let mut table = RowTable::default();
@@ -171,6 +178,17 @@ mod tests {
         assert_eq!(error, "no row has a column \"takn\"; did you mean \"taken\"?");
         assert!(table.columns(&["nosuch*".into()]).is_err());
         assert_eq!(table.rows().len(), 3);
+    }
+
+    #[test]
+    fn means_of_drops_include_the_rows_without_any() {
+        let failed =
+            r#"{"task": 3, "sweep": "f", "a.rate": "1", "seed": 4, "status": "failed", "error": "x"}"#;
+        let lines =
+            [ok(0, "1", "\"taken\": 3"), ok(1, "1", "\"taken\": 3"), ok(2, "1", "\"dropped.loss\": 6")];
+        let table = table(&[&lines[0], &lines[1], &lines[2], failed]).unwrap();
+        assert_eq!(Curves::of(&table, "a.rate", "dropped.loss").unwrap().curves[0].points, [(1.0, 2.0)]);
+        assert_eq!(Curves::of(&table, "a.rate", "taken").unwrap().curves[0].points, [(1.0, 3.0)]);
     }
 
     #[test]

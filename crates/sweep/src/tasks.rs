@@ -9,6 +9,7 @@ use crate::result;
 use crate::task::Task;
 use anyhow::{Context, anyhow, ensure};
 use longwire_run::comparison::{StartSetting, StartSettingError, with_settings};
+use longwire_run::named_files::quoted;
 use longwire_run::port_files::PortFiles;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
@@ -203,7 +204,7 @@ fn fingerprint(file: &SweepFile, plan: &Plan) -> String {
     let all = (env!("CARGO_PKG_VERSION"), &*plan.text, time, &file.seeds, &file.columns, fixed, axes);
     let mut hash = Sha256::new_with_prefix(format!("{all:?}"));
     let values = file.settings().flat_map(|setting| &setting.values).map(String::as_str);
-    named_files::add_contents(&mut hash, plan.folder(), named_files::quoted(&plan.text).chain(values));
+    named_files::add_contents(&mut hash, plan.folder(), quoted(&plan.text).chain(values));
     let text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     text[..FINGERPRINT].into()
 }

@@ -8,7 +8,7 @@ use longwire_bench::BenchError;
 use longwire_bench::world::require_hosts;
 use longwire_report::{Row, Scalar};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Results of a run.
 #[derive(Debug)]
@@ -154,15 +154,7 @@ impl Settings<'_> {
 
     /// Waits for this time.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), BenchError> {
-        let end = Instant::now() + time;
-        loop {
-            self.go_on()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(100)));
-        }
+        longwire_bench::pause(time, || self.go_on())
     }
 }
 

@@ -1,19 +1,6 @@
-//! Confidence intervals of counts.
+//! Confidence intervals of runs and of spreads, and counts of what is missing.
 
-/// Central interval of a binomial distribution with at least `share` of its mass: with `share` 0.99 at most
-/// 0.5 % are below and at most 0.5 % above. For `n` trials of `probability`.
-pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u64) {
-    if probability <= 0.0 {
-        return (0, 0);
-    }
-    if probability >= 1.0 {
-        return (n, n);
-    }
-    let odds = probability / (1.0 - probability);
-    let mean = n as f64 * probability;
-    let step = |k: u64| (n - k) as f64 / (k + 1) as f64 * odds;
-    central((0, n), (mean, (mean * (1.0 - probability)).sqrt()), step, share)
-}
+use longwire_report::chances::central;
 
 /// Central interval of the chi-squared distribution with four degrees of freedom with `share` of its mass.
 /// Its distribution function is F(x) = 1 − (1 + x/2)·e^(−x/2).
@@ -49,42 +36,6 @@ pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) 
     (mean, central((1, lost.min(kept + 1)), (mean, variance.sqrt()), step, share))
 }
 
-/// Central interval of a unimodal distribution on whole numbers with its peak near its mean. `step` is the
-/// ratio of the next number's weight to a number's own.
-fn central(
-    (least, most): (u64, u64),
-    (mean, deviation): (f64, f64),
-    step: impl Fn(u64) -> f64,
-    share: f64,
-) -> (u64, u64) {
-    // Weights beyond 12 standard deviations, plus a margin for small ones, are negligible.
-    let reach = (12.0 * deviation) as u64 + 40;
-    let middle = (mean as u64).clamp(least, most);
-    let (low, high) = (middle.saturating_sub(reach).max(least), (middle + reach).min(most));
-    let at = |k: u64| (k - low) as usize;
-    let mut weights = vec![0.0; at(high) + 1];
-    weights[at(middle)] = 1.0;
-    for k in middle..high {
-        weights[at(k) + 1] = weights[at(k)] * step(k);
-    }
-    for k in (low..middle).rev() {
-        weights[at(k)] = weights[at(k) + 1] / step(k);
-    }
-    let tail = weights.iter().sum::<f64>() * (1.0 - share) / 2.0;
-    let below = cut(weights.iter(), tail);
-    let above = cut(weights.iter().rev(), tail);
-    (low + below, high - above)
-}
-
-/// Number of leading weights whose sum is at most `tail`.
-fn cut<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
-    let sums = weights.scan(0.0, |sum, weight| {
-        *sum += weight;
-        Some(*sum)
-    });
-    sums.take_while(|sum| *sum <= tail).count() as u64
-}
-
 /// Number of runs of successive missing numbers below `n`, and of missing numbers; `seen` is unordered.
 pub(crate) fn missing(n: u64, seen: &[u64]) -> (u64, u64) {
     let mut there = vec![false; n as usize];
@@ -102,17 +53,6 @@ pub(crate) fn missing(n: u64, seen: &[u64]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn binomial_intervals_by_hand() {
-        // Ten tosses: P(0) = 1/1024 and P(0 or 1) = 11/1024, so that 99 % leave out 0 and 10 only.
-        assert_eq!(binomial_interval(10, 0.5, 0.99), (1, 9));
-        assert_eq!(binomial_interval(10, 0.5, 0.95), (2, 8));
-        assert_eq!((binomial_interval(5, 0.0, 0.99), binomial_interval(5, 1.0, 0.99)), ((0, 0), (5, 5)));
-        // With many trials: mean ± 2.576 standard deviations of √(np(1−p)) = 34.47, to a whole packet.
-        let (low, high) = binomial_interval(120_000, 0.01, 0.99);
-        assert!((1111..=1112).contains(&low) && (1289..=1290).contains(&high), "{low} {high}");
-    }
 
     #[test]
     fn chi_squared_as_tables_have_it() {

@@ -3,6 +3,7 @@
 use crate::meter::Meter;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
+use longwire_port::intercepted::Interceptor;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,57 +29,16 @@ impl<T> Shared<T> {
     }
 }
 
-/// Consumer of packets at an end of the links.
-pub(crate) trait Sink: Send {
-    /// Handles received packets.
-    fn take(&mut self, pool: &Pool, batch: &Batch);
-}
-
-/// Sends a source's packets, and passes received ones to its sink.
-pub(crate) struct EndPort<S> {
-    pub source: Box<dyn Port>,
-    pub sink: S,
-}
-
-impl<S: Sink> Port for EndPort<S> {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn describe(&self) -> String {
-        self.source.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.source.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.source.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.sink.take(pool, batch);
-        batch.as_slice().iter().for_each(|&handle| pool.free(handle));
-        Ok(())
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.source.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.source.stats()
-    }
-}
-
-impl Sink for Shared<Meter> {
-    fn take(&mut self, pool: &Pool, batch: &Batch) {
+/// Counts the packets for a port, which only sends.
+impl Interceptor for Shared<Meter> {
+    fn transmit(&mut self, _: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let mut meter = self.lock();
         for &handle in batch.as_slice() {
             let meta = pool.meta(handle);
             meter.take(Nanos(meta.leave().max(meta.arrival)), pool.data(handle), meta.wire_len);
+            pool.free(handle);
         }
+        Ok(())
     }
 }
 
@@ -90,8 +50,8 @@ pub(crate) struct RoundTrips {
     pub answered: u64,
 }
 
-impl Sink for RoundTrips {
-    fn take(&mut self, pool: &Pool, batch: &Batch) {
+impl Interceptor for RoundTrips {
+    fn transmit(&mut self, _: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let mut times = self.times.lock();
         for &handle in batch.as_slice() {
             let meta = pool.meta(handle);
@@ -99,7 +59,9 @@ impl Sink for RoundTrips {
             let sent = self.every.0 * self.answered;
             times.push(meta.leave().max(meta.arrival).wrapping_sub(sent).cast_signed());
             self.answered += 1;
+            pool.free(handle);
         }
+        Ok(())
     }
 }
 

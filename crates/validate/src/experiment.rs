@@ -2,11 +2,12 @@
 //! the same description.
 
 use crate::Settings;
-use crate::ends::{EndPort, Shared};
+use crate::ends::Shared;
 use crate::meter::Meter;
 use crate::trust::{trusted, void};
+use longwire_bench::punctual::greeting;
 use longwire_bench::world::{BenchHosts, settle_beside};
-use longwire_bench::{BenchError, world};
+use longwire_bench::{BenchError, flood, world};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_engine::Report;
@@ -14,6 +15,7 @@ use longwire_packet::{Batch, Pool};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
 use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
+use longwire_port::intercepted::InterceptedPort;
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::fmt::Write as _;
@@ -113,8 +115,7 @@ pub(crate) fn paced(plan: BlastPlan, rate: u64, time: Nanos) -> BlastPlan {
 
 /// Sends one frame, so that the bridge learns its address, and nothing else.
 pub(crate) fn silent(place: usize) -> BlastPlan {
-    let nobody = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED)];
-    BlastPlan { count: 1, gap: Some(Nanos(1)), pairs: nobody, ..blast(place, 0, 60) }
+    BlastPlan { gap: Some(Nanos(1)), ..greeting((mac(partner(place)), mac(place))) }
 }
 
 /// The port of a plan.
@@ -165,7 +166,7 @@ impl Experiment {
         for end in self.ends {
             let meter = Shared::new(end.meter);
             meters.push(meter.clone());
-            ports.push(Box::new(EndPort { source: end.source, sink: meter }));
+            ports.push(Box::new(InterceptedPort::new(end.source, meter)));
         }
         let built = longwire_assemble::build(&plan, ports, |_| None)?;
         let report = built.setup.simulate(longwire_assemble::TO_THE_END);
@@ -183,6 +184,15 @@ impl Experiment {
         let (meters, missed) = seen?;
         Ok(ExperimentResult { meters, report, missed })
     }
+}
+
+/// This many hosts with addresses, for a scenario.
+pub(crate) fn hosts(count: usize) -> String {
+    let hosts = world::HOSTS.into_iter().enumerate().take(count);
+    let host = |(place, name): (usize, &str)| {
+        format!("[[host]]\nname = \"{name}\"\naddress = \"{}/24\"\n", world::address(place))
+    };
+    hosts.map(host).collect()
 }
 
 /// A scenario of this many ends, in pairs, with these links.
@@ -244,20 +254,13 @@ pub(crate) struct Far {
 impl Far {
     /// Opens it in this host; `slots` frames may wait to be counted.
     pub(crate) fn open(world: &BenchHosts, place: usize, end: End, slots: u32) -> Result<Self, BenchError> {
-        let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(slots) };
-        let host = &world.hosts()[place];
-        let port = host.run(|| AfPacket::open("far", host.interface(), &options))??;
+        let port = flood::far_end(&world.hosts()[place], slots)?;
         Ok(Self { port, source: end.source, meter: end.meter })
     }
 
     /// Sends what is due at `now`, relative to the start.
     pub(crate) fn send(&mut self, pool: &mut Pool, now: Nanos) -> Result<(), BenchError> {
-        let mut batch = Batch::new();
-        self.source.receive(pool, now, &mut batch)?;
-        if !batch.is_empty() {
-            self.port.transmit(pool, &batch)?;
-        }
-        Ok(())
+        flood::send(&mut *self.source, &mut self.port, pool, now)
     }
 
     /// Ignores arrivals before `from`.

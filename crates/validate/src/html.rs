@@ -1,7 +1,7 @@
 //! A report as one self-contained HTML file: rows as a table, figures as inline SVG.
 
 use crate::plot::Plot;
-use crate::table::{Cells, claims, columns, sum, verdict};
+use crate::table::{cells, claims, columns, sum, verdict};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
@@ -71,13 +71,13 @@ fn table(out: &mut String, report: &Report) {
     let head: String = columns.iter().map(|(_, name)| format!("<th>{name}</th>")).collect();
     let _ = writeln!(out, "<thead><tr>{head}<th></th></tr></thead>\n<tbody>");
     for row in &report.rows {
-        let cells = Cells::of(row);
+        let cells = cells(row);
         let last = match verdict(row) {
             Some((text, true)) => format!("<td class=\"ok\">{}</td>", escaped(text)),
             Some((text, false)) => format!("<td class=\"bad\">{}</td>", escaped(text)),
             None => "<td></td>".to_owned(),
         };
-        let texts = columns.iter().map(|(column, _)| &cells.texts()[*column]);
+        let texts = columns.iter().map(|(column, _)| &cells[*column]);
         let texts: String = texts.map(|text| format!("<td>{}</td>", escaped(text))).collect();
         let _ = writeln!(out, "<tr>{texts}{last}</tr>");
         for note in &row.notes {

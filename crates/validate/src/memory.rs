@@ -1,9 +1,10 @@
-//! The engine alone, memory to memory in real time: packet rate, cost and lateness.
+//! The load of a speed, and the engine alone, memory to memory in real time: packet rate, cost and lateness.
 
 use crate::Settings;
 use crate::ends::Shared;
 use crate::experiment::{blast, paced, partner, scenario, silent};
 use longwire_bench::BenchError;
+use longwire_bench::engine::speed;
 use longwire_bench::punctual::Punctual;
 use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
@@ -14,7 +15,7 @@ use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_units::{Histogram, Nanos};
 use std::time::Duration;
 
-/// The load.
+/// A load, of memory ports or of real ones.
 pub(crate) struct Load {
     /// Ports, in pairs; each sends to its partner. A single port sends only.
     pub ports: usize,
@@ -51,14 +52,11 @@ impl MemoryResult {
 }
 
 impl Load {
-    fn sends(&self, place: usize) -> bool {
-        place < self.ports
-    }
-
-    fn plan(&self, place: usize) -> BlastPlan {
+    /// The traffic of an end.
+    pub(crate) fn plan(&self, place: usize) -> BlastPlan {
         let plan = blast(place, self.links_a_port, self.frame_bytes);
         match self.rate {
-            _ if !self.sends(place) => silent(place),
+            _ if place >= self.ports => silent(place),
             Some(rate) => BlastPlan { count: u64::MAX, ..paced(plan, rate, Nanos::NEVER) },
             None => plan,
         }
@@ -91,15 +89,7 @@ impl Load {
     ) -> Result<MemoryResult, BenchError> {
         let plan = longwire_scenario::parse("validate", &scenario(self.ends(), &self.links))?;
         let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
-        let remote = run.remote();
-        let measured = || -> Result<f64, BenchError> {
-            settings.pause(time / 2)?;
-            let (before, from) = remote.flow()?;
-            settings.pause(time)?;
-            let (after, to) = remote.flow()?;
-            Ok((after.sent - before.sent) as f64 / to.since(from).as_secs_f64())
-        };
-        let packets_per_second = measured();
+        let packets_per_second = speed(&run.remote(), [time / 2, time], |time| settings.pause(time));
         let report = run.stop();
         MemoryResult { packets_per_second: packets_per_second?, report }.checked()
     }

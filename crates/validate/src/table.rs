@@ -20,31 +20,23 @@ pub(crate) fn columns(report: &Report) -> Vec<(usize, &'static str)> {
 }
 
 /// A row's cells, without its verdict.
-pub(crate) struct Cells([String; COLUMNS]);
-
-impl Cells {
-    pub(crate) fn of(row: &Row) -> Self {
-        let paper = match row.extra.get("paper") {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
-            None => String::new(),
-        };
-        let shown = |value: &Option<Scalar>| match value {
-            Some(Scalar::Text(text)) => text.clone(),
-            Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
-            None => String::new(),
-        };
-        let also = row.extra.get("also").and_then(serde_json::Value::as_f64);
-        let also = also.map_or_else(String::new, |value| in_unit(value, &row.unit));
-        let error = row.error_percent.map_or_else(String::new, signed);
-        let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
-        let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));
-        Self([row.name.clone(), paper, shown(&row.expected), shown(&row.measured), also, error, ratio])
-    }
-
-    pub(crate) fn texts(&self) -> &[String; COLUMNS] {
-        &self.0
-    }
+pub(crate) fn cells(row: &Row) -> [String; COLUMNS] {
+    let paper = match row.extra.get("paper") {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
+        None => String::new(),
+    };
+    let shown = |value: &Option<Scalar>| match value {
+        Some(Scalar::Text(text)) => text.clone(),
+        Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
+        None => String::new(),
+    };
+    let also = row.extra.get("also").and_then(serde_json::Value::as_f64);
+    let also = also.map_or_else(String::new, |value| in_unit(value, &row.unit));
+    let error = row.error_percent.map_or_else(String::new, signed);
+    let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
+    let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));
+    [row.name.clone(), paper, shown(&row.expected), shown(&row.measured), also, error, ratio]
 }
 
 /// Sentences about the paper's claims, shown before the summary.
@@ -106,46 +98,15 @@ fn three_digits(value: f64) -> String {
 /// # Errors
 /// If `out` can't be written.
 pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let machine = &report.machine;
-    writeln!(
-        out,
-        "longwire {} {} on {}, {} cores, {}, Linux {}",
-        report.version,
-        report.command,
-        machine.cpu_model,
-        machine.cores,
-        in_unit(machine.memory_bytes as f64, "bytes"),
-        machine.kernel
-    )?;
     let columns = columns(report);
-    let texts = |row| -> Vec<String> {
-        let Cells(cells) = Cells::of(row);
-        columns.iter().map(|(column, _)| cells[*column].clone()).collect()
-    };
-    let rows: Vec<_> = report.rows.iter().map(|row| (texts(row), row)).collect();
-    let head: Vec<String> = columns.iter().map(|(_, name)| (*name).to_owned()).collect();
-    let width = |column: usize| {
-        let of_rows = rows.iter().map(|(cells, _)| cells[column].chars().count());
-        of_rows.chain([head[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    print_line(out, &head, "", &widths)?;
-    for (cells, row) in &rows {
-        print_line(out, cells, verdict(row).map_or("", |(text, _)| text), &widths)?;
-        for note in &row.notes {
-            writeln!(out, "    {note}")?;
-        }
-    }
+    let head: Vec<_> = columns.iter().map(|(_, name)| *name).chain([""]).collect();
+    report.print_rows(out, &head, |row| {
+        let (cells, verdict) = (cells(row), verdict(row).map_or("", |(text, _)| text));
+        let texts = columns.iter().map(|(column, _)| cells[*column].clone());
+        texts.chain([verdict.to_owned()]).collect()
+    })?;
     claims(report).into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
     writeln!(out, "{}", sum(report))
-}
-
-fn print_line(out: &mut dyn Write, cells: &[String], verdict: &str, widths: &[usize]) -> io::Result<()> {
-    let mut line = format!("{:<1$}", cells[0], widths[0]);
-    for (cell, width) in cells[1..].iter().zip(&widths[1..]) {
-        line += &format!("  {cell:>width$}");
-    }
-    writeln!(out, "{}", format!("{line}  {verdict}").trim_end())
 }
 
 #[cfg(test)]

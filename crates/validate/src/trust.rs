@@ -1,6 +1,7 @@
 //! Trust in a row's run: a row is void, and never "ok", if its run was not faithful, or lost packets outside
 //! links.
 
+use longwire_bench::world::own_losses;
 use longwire_engine::Report;
 use longwire_report::Row;
 use serde_json::Value;
@@ -45,22 +46,27 @@ pub(crate) fn trusted(row: Row, report: &Report) -> Row {
 /// or lost count of them.
 pub(crate) fn whole(row: Row, report: &Report) -> Row {
     let row = report.errors.iter().fold(row, void);
-    let own = report.own_losses();
-    let row = if own.pool + own.port + own.ring == 0 {
-        row
-    } else {
-        let (pool, port, ring) = (own.pool, own.port, own.ring);
-        void(
-            row,
-            format!("lost by the engine's own fault: {pool} by the pool, {port} by ports, {ring} by rings"),
-        )
-    };
+    let row = own_losses(report).into_iter().fold(row, void);
     if report.is_conserved() { row } else { void(row, "packets are missing from the engine's books") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_engine::{OwnLosses, RemovedPorts};
+
+    #[test]
+    fn losses_of_every_kind_make_a_row_void() {
+        let report = |losses| Report {
+            removed_ports: RemovedPorts { losses, ..RemovedPorts::default() },
+            ..Report::default()
+        };
+        let reasons_of = |losses| reasons(&whole(Row::new("x", "ns"), &report(losses)));
+        assert!(reasons_of(OwnLosses::default()).is_empty());
+        let down = OwnLosses { down: 3, ..OwnLosses::default() };
+        assert!(reasons_of(down)[0].contains("3 by ports that were down"));
+        assert_eq!(reasons_of(OwnLosses { oversize: 1, ..OwnLosses::default() }).len(), 1);
+    }
 
     #[test]
     fn a_void_row_is_never_ok() {

@@ -2,6 +2,7 @@
 
 use longwire_report::{Row, Scalar};
 use longwire_validate::{Driver, Findings, Paper, Settings, run};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 fn found(paper: Paper, simulate: bool, only: &[&str]) -> Findings {
@@ -62,6 +63,10 @@ fn osaka_in_virtual_time() {
     let losses =
         findings.rows.iter().filter(|row| row.name.starts_with("fig 5: loss set") && is_measured(row));
     assert_eq!(losses.count(), 6);
+    let drawn: Vec<_> =
+        findings.rows.iter().filter(|row| row.name.starts_with("fig 5") && is_measured(row)).collect();
+    let seeds: BTreeSet<_> = drawn.iter().map(|row| row.extra["seeds"].to_string()).collect();
+    assert_eq!(seeds.len(), drawn.len(), "each row has draws of its own");
     let known = |key: &str, kind: &str| {
         longwire_link::registry().iter().any(|spec| (spec.key, spec.kind) == (key, kind))
     };

@@ -8,7 +8,7 @@
 
 mod callgrind;
 
-use crate::cargo::run_cargo;
+use crate::cargo::{run_cargo, target};
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
 use std::collections::{BTreeMap, HashMap};
@@ -176,8 +176,7 @@ fn build(root: &Path, tests: bool) -> Result<PathBuf> {
     if !run_cargo(root, line)? {
         bail!("cargo {} failed", line.join(" "));
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join(if tests { "debug" } else { "measure" }).join("longwire-carry"))
+    Ok(target(root).join(if tests { "debug" } else { "measure" }).join("longwire-carry"))
 }
 
 fn names(program: &Path) -> Result<Vec<String>> {

@@ -1,8 +1,8 @@
 //! Measurements: their commands and durations.
 
 use super::FOLDER;
-use crate::cargo::run_cargo;
-use anyhow::{Context, Result, bail};
+use crate::cargo::{run_cargo, target};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,24 +50,6 @@ pub(super) const STEPS: &[Step] = &[
         usual: false,
     },
     Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
-    Step {
-        name: "linkem",
-        args: &[
-            "validate",
-            "linkem",
-            "--only",
-            "link layer",
-            "--only",
-            "table 5.3: ",
-            "--only",
-            "table 5.6",
-            "--only",
-            "tick",
-        ],
-        crates: PAPERS,
-        seconds: 290,
-        usual: true,
-    },
     Step {
         name: "linkem-virtual",
         args: &["validate", "linkem", "--virtual"],
@@ -135,11 +117,7 @@ pub(super) fn list() -> String {
 
 /// The command as a person types it.
 fn line(step: &Step) -> String {
-    let quoted = step
-        .args
-        .iter()
-        .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
-    format!("longwire {}", quoted.collect::<Vec<_>>().join(" "))
+    format!("longwire {}", step.args.join(" "))
 }
 
 /// The steps with these names, or the default ones.
@@ -172,16 +150,17 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
     );
     let made = ResultOrigin { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? };
     std::fs::create_dir_all(root.join(FOLDER)).context("can't make docs/results")?;
+    let program = target(root).join("measure/longwire");
     for step in steps {
         println!("== {} (about {} s)", line(step), step.seconds);
         let begun = Instant::now();
-        let output = Command::new(root.join("target/measure/longwire"))
+        let output = Command::new(&program)
             .args(step.args)
             .arg("--json")
             .current_dir(root)
             .stderr(Stdio::inherit())
             .output()
-            .context("can't start target/measure/longwire")?;
+            .with_context(|| format!("can't start {}", program.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let report: Value =
             serde_json::from_str(&text).with_context(|| format!("{} printed no report", line(step)))?;
@@ -213,15 +192,24 @@ fn kept(step: &Step, mut report: Value, made: &ResultOrigin, seconds: u64) -> Va
 
 /// The measured commit, with a `+` if files were changed since.
 pub(super) fn commit(root: &Path) -> Result<String> {
-    let commit = said(root, "git", &["rev-parse", "--short", "HEAD"])?;
-    let changed =
-        said(root, "git", &["status", "--porcelain", "--untracked-files=no", "--", "crates", "Cargo.lock"])?;
+    let git = |args: &[&str]| said(root, "git", &[&["-c", "safe.directory=*"][..], args].concat());
+    let commit = git(&["rev-parse", "--short", "HEAD"])?;
+    let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+    // What decides how the program is built: profiles are in the manifest.
+    let sources = ["crates", "Cargo.lock", "Cargo.toml", ".cargo"];
+    let changed = git(&[status, sources].concat())?;
     Ok(if changed.is_empty() { commit } else { format!("{commit}+") })
 }
 
+/// What a program prints.
+///
+/// # Errors
+/// If it can't be started, or fails.
 pub(super) fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
     let output = Command::new(program).args(args).current_dir(root).output();
     let output = output.with_context(|| format!("can't start {program}"))?;
+    let why = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program} {} failed: {}", args.join(" "), why.trim());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
@@ -240,11 +228,16 @@ mod tests {
     #[test]
     fn a_result_says_how_it_is_made_again() {
         let made = ResultOrigin { commit: "abc1234".into(), date: "2026-11-23".into() };
-        let step = STEPS.iter().find(|step| step.name == "linkem").unwrap();
+        let step = STEPS.iter().find(|step| step.name == "accuracy").unwrap();
         let result = kept(step, json!({ "version": "0.1.0", "rows": [] }), &made, 7);
         assert_eq!(result["version"], "0.1.0");
-        let command = result["result"]["command"].as_str().unwrap();
-        assert!(command.starts_with("longwire validate linkem --only \"link layer\""), "{command}");
+        assert_eq!(result["result"]["command"], "longwire bench delay rate --runs 1");
         assert_eq!(result["result"]["crates"][0], "engine");
+    }
+
+    #[test]
+    fn a_program_that_fails_says_nothing() {
+        assert!(said(Path::new("."), "false", &[]).is_err());
+        assert_eq!(said(Path::new("."), "echo", &["two words"]).unwrap(), "two words");
     }
 }

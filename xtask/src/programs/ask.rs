@@ -1,5 +1,6 @@
 //! Queries of `longwire forwarder cost` about an object.
 
+use crate::cargo::target;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -32,8 +33,7 @@ impl Longwire {
     /// The binary of this workspace, if it is newer than the sources of these crates.
     pub fn of(root: &Path, crates: &[&str]) -> Result<Self> {
         const BUILD: &str = "cargo build --release --package longwire";
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let program = target.join("release/longwire");
+        let program = target(root).join("release/longwire");
         let Ok(built) = program.metadata().and_then(|file| file.modified()) else {
             bail!("there is no release build: {BUILD}");
         };

@@ -2,8 +2,8 @@
 //! packet, beside a loop that tells how fast the processor is at these moments.
 
 use crate::bare::Bare;
-use crate::punctual::Punctual;
-use crate::{BenchError, Settings};
+use crate::punctual::{Punctual, greeting};
+use crate::{BenchError, Settings, alongside};
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan, Pair};
@@ -80,15 +80,8 @@ impl Course {
     }
 
     fn blast(&self, place: usize, gap: Option<Nanos>) -> BlastPlan {
-        let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
         if place > 0 {
-            // One packet, so that a bridge learns its address.
-            return BlastPlan {
-                count: 1,
-                pairs: vec![nobody],
-                macs: (mac(0), mac(place)),
-                ..BlastPlan::sink()
-            };
+            return greeting((mac(0), mac(place)));
         }
         BlastPlan {
             frame_bytes: self.frame_bytes,
@@ -176,24 +169,19 @@ fn links_to(count: u32, keys: &str, destinations: &[&str]) -> String {
 
 /// Nanoseconds of processor time for a packet of the bare loop, on the first processor during `wait`.
 fn beside(wait: impl FnOnce() -> Result<(), BenchError>) -> Result<f64, BenchError> {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let bare = scope.spawn(|| {
-            longwire_engine::clock::settle_thread(Some(0));
-            let (mut bare, own) = (Bare::new(), Path::new("/proc/thread-self"));
-            let (from, mut sent) = (spent(own), 0);
-            while sent == 0 || !stop.load(Ordering::Relaxed) {
-                sent += bare.carry(TURN);
-                std::thread::sleep(PAUSE);
-            }
-            let spent = spent(own).zip(from).map(|(to, from)| to - from);
-            spent.map_or(1.0, |spent| spent as f64 / sent as f64)
-        });
-        let waited = wait();
-        stop.store(true, Ordering::Relaxed);
-        let bare = bare.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        waited.map(|()| bare)
-    })
+    let bare = |stop: &AtomicBool| {
+        longwire_engine::clock::settle_thread(Some(0));
+        let (mut bare, own) = (Bare::new(), Path::new("/proc/thread-self"));
+        let (from, mut sent) = (spent(own), 0);
+        while sent == 0 || !stop.load(Ordering::Relaxed) {
+            sent += bare.carry(TURN);
+            std::thread::sleep(PAUSE);
+        }
+        let spent = spent(own).zip(from).map(|(to, from)| to - from);
+        Ok(spent.map_or(1.0, |spent| spent as f64 / sent as f64))
+    };
+    let (bare, ()) = alongside(bare, wait)?;
+    Ok(bare)
 }
 
 /// Processor time of a thread in nanoseconds.

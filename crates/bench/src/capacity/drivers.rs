@@ -6,7 +6,7 @@ use super::drive::FRAME;
 use crate::flood::Flood;
 use crate::tunnel::{Joined, circle};
 use crate::world::{BenchHosts, Driver, require_hosts};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, alongside};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_packet::{Batch, Pool};
@@ -14,7 +14,6 @@ use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_prices::{EnginePrices, Price};
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longer frame, without FCS.
@@ -85,14 +84,9 @@ fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], Ben
         settings.next(&format!("capacity: {}, {bytes} bytes", driver.name()))?;
         let mut ports = world.open()?;
         let mut flood = Flood::open(&world)?.with_frames_of(bytes);
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let flooding = scope.spawn(|| flood.run(&stop));
-            let timed = on_first_processor(settings, &mut ports);
-            stop.store(true, Ordering::Relaxed);
-            let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            flooded.and(timed)
-        })
+        let timed = || on_first_processor(settings, &mut ports);
+        let ((), rounds) = alongside(|stop| flood.run(stop), timed)?;
+        Ok(rounds)
     };
     Ok([of(FRAME)?, of(LONG)?])
 }

@@ -52,8 +52,8 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
     let (mut shares, mut speeds, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..settings.runs(7) {
         settings.next(&format!("engine: {name}"))?;
-        let (own, report) = run(case, attack, |bridge| Box::new(bridge))?;
-        let (general, other) = run(case, attack, |bridge| Box::new(Forgetful(bridge)))?;
+        let (own, report) = run(settings, case, attack, |bridge| Box::new(bridge))?;
+        let (general, other) = run(settings, case, attack, |bridge| Box::new(Forgetful(bridge)))?;
         shares.push(own / general * 100.0);
         speeds.push(general);
         reports.extend([report, other]);
@@ -73,6 +73,7 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
 
 /// Packets per second through a bridge that `wrap` makes from a plain one.
 fn run(
+    settings: &Settings<'_>,
     case: &Case,
     attack: Attack,
     wrap: impl FnOnce(Bridge) -> Box<dyn Node>,
@@ -93,7 +94,7 @@ fn run(
         setup.map.port_locations.push(PortLocation::single(0, u32::from(place)));
     }
     let run = setup.start();
-    let packets_per_second = speed(&run.remote(), case.time);
+    let packets_per_second = speed(&run.remote(), [case.time; 2], |time| settings.pause(time));
     let report = run.stop();
     Ok((packets_per_second?, report))
 }

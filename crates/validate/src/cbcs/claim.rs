@@ -217,6 +217,7 @@ mod tests {
         // The port sends at the rate of arrivals: both are equal.
         assert_eq!(holds("stated load"), (5, 0));
         assert_eq!(holds("saturation, 56 inside, rings of 64"), (5, 0));
+        assert_eq!(holds("saturation, 56 inside, rings of 4:"), (5, 1), "LH alone");
         assert_eq!(holds("saturation, 56 inside, rings of 16:"), (5, 2), "HH and LH alone");
         assert_eq!(holds("overload, few buffers, rings of 16"), (5, 5));
         let line = &findings.summary[0];

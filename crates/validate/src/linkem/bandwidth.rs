@@ -16,13 +16,12 @@ use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
-use longwire_lab::traffic::{Progress, StopAfter};
+use longwire_lab::traffic::{Receiver, StopAfter, until};
 use longwire_packet::Pool;
 use longwire_report::Row;
 use longwire_units::{Nanos, Rate};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
@@ -156,13 +155,10 @@ fn tcp_scenario(pairs: usize, rate: u64) -> String {
     let queue = (rate / 20 / LONGEST_BITS).clamp(30, 400);
     let mut text =
         "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
-    for (place, name) in HOSTS.into_iter().enumerate().take(2 * pairs) {
-        let number = place + 1;
-        // Writing to a String cannot fail.
-        let _ = write!(text, "[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
-    }
+    text += &experiment::hosts(2 * pairs);
     for pair in 0..pairs {
         let [a, b] = [HOSTS[2 * pair], HOSTS[2 * pair + 1]];
+        // Writing to a String cannot fail.
         let _ = write!(
             text,
             "[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"\n"
@@ -208,11 +204,8 @@ fn flows(
             .map(|pair| {
                 let bulk = &bulk;
                 scope.spawn(move || {
-                    let go_on = |_: Progress| match settings.go_on() {
-                        Ok(()) => ControlFlow::Continue(()),
-                        Err(_) => ControlFlow::Break(()),
-                    };
-                    world.between(2 * pair, 2 * pair + 1, |receiver| send(receiver, bulk, &mut { go_on }))
+                    let send = |receiver: &Receiver| send(receiver, bulk, &mut until(settings.stop));
+                    world.between(2 * pair, 2 * pair + 1, send)
                 })
             })
             .collect();

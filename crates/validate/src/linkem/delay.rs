@@ -2,22 +2,21 @@
 
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::ends::{Echo, EndPort, RoundTrips, Shared};
-use crate::experiment::{Hosts, base, links, numbered, scenario};
+use crate::ends::{Echo, RoundTrips, Shared};
+use crate::experiment::{self, Hosts, base, links, numbered, scenario};
 use crate::plot::{Plot, Style, cumulative};
 use crate::trust::{like, reasons, trusted, void, whole};
 use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};
 use longwire_block::Port;
-use longwire_lab::traffic::Progress;
 use longwire_lab::traffic::ping::{Ping, ping_each};
+use longwire_lab::traffic::until;
 use longwire_port::driver::source::Interval;
+use longwire_port::intercepted::InterceptedPort;
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
 
 /// Lengths of frames with FCS.
 const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
@@ -204,11 +203,7 @@ fn echoes(
     let mut times = Vec::with_capacity(count as usize);
     let result = world.host("a")?.run(|| {
         settle_beside();
-        let mut go_on = |_: Progress| match settings.go_on() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        ping_each(&ping, &mut go_on, &mut |time| times.push(time))
+        ping_each(&ping, &mut until(settings.stop), &mut |time| times.push(time))
     });
     let report = run.stop();
     settings.go_on()?;
@@ -235,10 +230,7 @@ fn real_scenario(EchoPath { delay, ticks }: EchoPath) -> String {
     if ticks {
         text += "tick = \"122.07 us\"\n";
     }
-    for (name, number) in [("a", 1), ("b", 2)] {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
-    }
+    text += &experiment::hosts(2);
     text + &format!("[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay} ms\"\nloss = \"0 %\"\n")
 }
 
@@ -250,7 +242,8 @@ fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError
     let every = Interval::of(EVERY).ok_or_else(|| BenchError::NotHere("no time between echoes".into()))?;
     let times = Shared::new(Vec::new());
     let source = numbered(every, size - 4, count)?;
-    let asker = EndPort { source, sink: RoundTrips { every: EVERY, times: times.clone(), answered: 0 } };
+    let round_trips = RoundTrips { every: EVERY, times: times.clone(), answered: 0 };
+    let asker = InterceptedPort::new(source, round_trips);
     let ports: Vec<Box<dyn Port>> = vec![Box::new(asker), Box::new(Echo::default())];
     longwire_assemble::build(&plan, ports, |_| None)?.setup.simulate(longwire_assemble::TO_THE_END);
     let times = std::mem::take(&mut *times.lock());

@@ -5,7 +5,6 @@
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::{Hosts, links};
-use crate::flooding::Flood;
 use crate::memory::Load;
 use crate::plot::{Plot, Style};
 use crate::trust::whole;
@@ -160,18 +159,17 @@ fn described(row: Row, size: usize) -> Row {
     ))
 }
 
-/// Links for 8 flows: 8 divided by the number of ports that send.
-fn eight_links(ports: usize) -> (u32, String) {
-    let each = 8 / ports as u32;
-    (each, (0..ports).map(|place| links(place, each, KEYS)).collect())
+/// Frames of this length over links for 8 flows: 8 divided by the number of ports that send.
+fn load(ports: usize, size: usize, rate: Option<u64>) -> Load {
+    let links_a_port = 8 / ports as u32;
+    let links = (0..ports).map(|place| links(place, links_a_port, KEYS)).collect();
+    Load { ports, links_a_port, frame_bytes: size - 4, links, rate }
 }
 
 fn in_memory(settings: &Settings<'_>, ports: usize, size: usize, row: Row) -> Result<Row, BenchError> {
     settings.require_real_time("a speed")?;
-    let (links_a_port, links) = eight_links(ports);
-    let load = Load { ports, links_a_port, frame_bytes: size - 4, links, rate: None };
     let time = Duration::from_millis(settings.choose(1000, 100));
-    let carried = load.carry(settings, time)?;
+    let carried = load(ports, size, None).carry(settings, time)?;
     let ns = 1e9 / carried.packets_per_second;
     let row = row.measured(carried.packets_per_second).extra("ns_per_packet", ns);
     Ok(whole(row, &carried.report))
@@ -184,12 +182,10 @@ fn on_ports(
     size: usize,
     row: Row,
 ) -> Result<Row, BenchError> {
-    let (links_a_port, links) = eight_links(case.ports);
     let world = hosts.world(settings, case.ports, false)?;
     let rate = (PORT * size as f64 / (size as f64 + 20.0)) as u64;
-    let rate = case.paced.then_some(rate);
-    let flood = Flood { ports: case.ports, links_a_port, size, links: &links, rate };
-    let (pps, missed, row) = flood.carry(settings, world, row)?;
+    let load = load(case.ports, size, case.paced.then_some(rate));
+    let (pps, missed, row) = load.flood(settings, world, row)?;
     let row = row.measured(pps);
     Ok(if missed == 0 && case.paced {
         row.note("no frame was refused: what there is less than line rate, the generator did not send")
@@ -208,7 +204,7 @@ mod tests {
     fn the_papers_number_is_named() {
         let row = paper(Row::new("x", "pps"), 496e3).extra("paper_of", "LinkEM").measured(1e6);
         assert_eq!(described(row, 64).notes, ["512.0 Mbit/s of frames; paper: LinkEM"]);
-        assert_eq!(eight_links(4).0, 2);
+        assert_eq!(load(4, 64, None).links_a_port, 2);
         // 595 kpps of 64 bytes and 32 kpps of 1518 are offered to four ports, as the thesis has it.
         assert_eq!([64, 1518].map(|size| (at_line_rate(4, size) / 1e3).round()), [595.0, 33.0]);
     }

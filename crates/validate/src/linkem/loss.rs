@@ -2,7 +2,7 @@
 
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::chances::{binomial_interval, missing, runs_interval};
+use crate::chances::{missing, runs_interval};
 use crate::experiment::{End, Experiment, Hosts, LONGEST, base, generator, links, numbered, silent};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
@@ -11,12 +11,15 @@ use crate::trust::{like, reasons, void};
 use longwire_bench::BenchError;
 use longwire_port::driver::source::Interval;
 use longwire_report::Row;
+use longwire_report::chances::binomial_interval;
 use longwire_units::Nanos;
 
 /// Configured and observed, in percent.
 const RATES: [(u32, f64); 4] = [(1, 1.0041), (3, 3.089), (7, 6.9983), (10, 10.0)];
 const PACKETS: u64 = 120_000;
 const PER_SECOND: u64 = 8000;
+/// End of the name of a row that judges the draws of the row before it.
+const RUNS: &str = ", runs of losses";
 
 /// Losses among numbered packets.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +87,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         });
         thesis.push((f64::from(configured), observed));
         ours.extend(shown.and_then(|row| Some((f64::from(configured), row.measured?.as_f64()?))));
-        let row = Row::new(format!("{name}, runs of losses"), "runs");
+        let row = Row::new(format!("{name}{RUNS}"), "runs");
         book.row(row, |row| match &seen {
             Some((draws, void)) => Ok(judge_runs(like(row, void), draws)),
             None => {
@@ -128,7 +131,7 @@ pub(crate) fn lose_by(
     packets: u64,
     mut row: Row,
 ) -> Result<(Draws, Row), BenchError> {
-    let seeds = seeds::of_row(settings, row.name.split(',').next().unwrap_or_default());
+    let seeds = seeds::of_row(settings, row.name.strip_suffix(RUNS).unwrap_or(&row.name));
     let whole = settings.simulate || settings.full;
     let packets = if whole { packets } else { packets / SEEDS as u64 };
     let mut each = [Losses { sent: 0, lost: 0, runs: 0 }; SEEDS];

@@ -5,6 +5,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::Hosts;
 use crate::plot::{Plot, Style};
+use crate::trust::{like, reasons};
 use longwire_bench::BenchError;
 use longwire_report::{Row, Scalar};
 
@@ -22,6 +23,14 @@ const ROUNDS: usize = 3;
 /// available.
 type Costs = [Option<f64>; 3];
 
+/// What the disciplines cost with packets of one size.
+#[derive(Default)]
+struct Rounds {
+    costs: Costs,
+    /// For each discipline, why its rounds were void, if so.
+    void: [Vec<String>; 3],
+}
+
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     in_memory(book, hosts);
     on_ports(book, hosts);
@@ -31,7 +40,7 @@ fn in_memory(book: &mut Book<'_>, hosts: &mut Hosts) {
     let mut curves = vec![Vec::new(); 3];
     let settings = book.settings;
     for size in SIZES {
-        let mut costs: Option<Costs> = None;
+        let mut rounds: Option<Rounds> = None;
         for (at, discipline) in Discipline::ALL.into_iter().enumerate() {
             let what = match discipline {
                 Discipline::Plain => "plain forwarding".to_owned(),
@@ -40,16 +49,17 @@ fn in_memory(book: &mut Book<'_>, hosts: &mut Hosts) {
             let row = Row::new(format!("fig 2: {what}, {size} bytes, 8 memory ports"), "ns");
             let row = if discipline == Discipline::Plain { row } else { paper(row, "none to be seen") };
             book.row(row, |row| {
-                let costs = match costs {
-                    Some(costs) => costs,
-                    None => *costs.insert(measure(settings, hosts, size)?),
+                let Rounds { costs, void } = match &rounds {
+                    Some(rounds) => rounds,
+                    None => &*rounds.insert(measure(settings, hosts, size)?),
                 };
                 let Some(cost) = costs[at] else {
                     crate::kinds::require("queue", "red")?;
                     return Err(BenchError::NotHere("it was not measured".into()));
                 };
                 curves[at].push((size as f64, cost));
-                Ok(judge(row, discipline, cost, costs))
+                // A row compares its discipline with those before it.
+                Ok(like(judge(row, discipline, cost, *costs), &void[..=at].concat()))
             });
         }
     }
@@ -77,22 +87,24 @@ fn judge(row: Row, discipline: Discipline, cost: f64, costs: Costs) -> Row {
 }
 
 /// The best of several rounds in which the disciplines alternate.
-fn measure(settings: &Settings<'_>, hosts: &mut Hosts, size: usize) -> Result<Costs, BenchError> {
-    let mut costs: Costs = [None; 3];
+fn measure(settings: &Settings<'_>, hosts: &mut Hosts, size: usize) -> Result<Rounds, BenchError> {
+    let mut rounds = Rounds::default();
     let traffic = Traffic { ports: PORTS, size, rate: None };
     for _ in 0..settings.choose(ROUNDS, 1) {
-        for (discipline, best) in Discipline::ALL.into_iter().zip(&mut costs) {
+        let each = rounds.costs.iter_mut().zip(&mut rounds.void);
+        for (discipline, (best, void)) in Discipline::ALL.into_iter().zip(each) {
             match carried(settings, hosts, Place::Memory, discipline, traffic, Row::new("", "")) {
-                Ok((pps, _)) => {
+                Ok((pps, row)) => {
                     let cost = 1e9 / pps;
                     *best = Some(best.map_or(cost, |best| best.min(cost)));
+                    void.extend(reasons(&row));
                 }
                 Err(BenchError::NotHere(_)) if discipline == Discipline::Red => {}
                 Err(error) => return Err(error),
             }
         }
     }
-    Ok(costs)
+    Ok(rounds)
 }
 
 fn on_ports(book: &mut Book<'_>, hosts: &mut Hosts) {

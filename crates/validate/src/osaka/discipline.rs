@@ -2,7 +2,6 @@
 
 use crate::Settings;
 use crate::experiment::{Hosts, links};
-use crate::flooding::Flood;
 use crate::kinds::require;
 use crate::memory::Load;
 use crate::trust::whole;
@@ -82,18 +81,16 @@ pub(super) fn carried(
 ) -> Result<(f64, Row), BenchError> {
     settings.require_real_time("a speed")?;
     let Traffic { ports, size, rate } = traffic;
-    let links = discipline.links(ports)?;
+    let load = Load { ports, links_a_port: 1, frame_bytes: size - 4, links: discipline.links(ports)?, rate };
     match place {
         Place::Memory => {
-            let load = Load { ports, links_a_port: 1, frame_bytes: size - 4, links, rate };
             let time = Duration::from_millis(settings.choose(400, 60));
             let carried = load.carry(settings, time)?;
             Ok((carried.packets_per_second, whole(row, &carried.report)))
         }
         Place::Real => {
             let world = hosts.world(settings, ports.next_multiple_of(2), false)?;
-            let flood = Flood { ports, links_a_port: 1, size, links: &links, rate };
-            let (pps, missed, row) = flood.carry(settings, world, row)?;
+            let (pps, missed, row) = load.flood(settings, world, row)?;
             let row =
                 if missed > 0 { row.note(format!("{missed} frames found a port's queue full")) } else { row };
             Ok((pps, row))

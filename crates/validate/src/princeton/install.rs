@@ -3,11 +3,12 @@
 use super::blocks::{Kind, program};
 use crate::Settings;
 use crate::book::{Book, paper};
+use longwire_bench::engine::dropped;
 use longwire_bench::punctual::Punctual;
 use longwire_bench::rig::FrameSpec;
 use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};
-use longwire_block::{DropReason, Port, PortError};
+use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::Remote;
 use longwire_packet::{Batch, Pool};
@@ -160,9 +161,6 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
         asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     let report = run.stop();
-    let stopped = DropReason::Stopped.name();
-    let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
-    let lost = drops.map(|(_, packets)| packets).sum();
     let [small, large, exchange, pauses, quiet] = measured?;
     Ok(Results {
         small,
@@ -171,7 +169,7 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
         pauses,
         quiet,
         taken: report.flow.taken,
-        lost,
+        lost: dropped(&report),
         books: report.is_conserved(),
     })
 }

@@ -27,7 +27,10 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let carried = carry(driver, rate, time, || settings.go_on())?;
             let row =
                 if rate.is_some() { trusted(row, &carried.report) } else { whole(row, &carried.report) };
-            Ok(carried.told(row.measured(carried.rate)).note(format!(
+            let row = carried.told(row.measured(carried.rate));
+            let row = if rate.is_none_or(|rate| carried.keeps(rate)) { row } else { row.judged(false) };
+            let row = row.note(format!("{:.2} Mpps were offered", carried.offered / 1e6));
+            Ok(row.note(format!(
                 "{}; one processor routes, and all eight generators share the other: the kernel's \
                  interfaces, not wires, so that this rate is the machine's",
                 driver.name()
