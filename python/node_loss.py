@@ -24,7 +24,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 
-from machines import Machines, Process, why_not  # noqa: E402
+from machines import TWO_HOSTS, Machines, Process, why_not  # noqa: E402
 
 from longwire.cluster._run import EVERY, own_version  # noqa: E402
 
@@ -32,18 +32,7 @@ from longwire.cluster._run import EVERY, own_version  # noqa: E402
 MOST_S = 3.0
 #: The machine that is lost.
 LOST = "two"
-SCENARIO = """
-[[host]]
-name = "a"
-address = "10.0.0.1/24"
-[[host]]
-name = "b"
-address = "10.0.0.2/24"
-[[link]]
-name = "wan"
-between = ["a", "b"]
-delay = "20 ms"
-"""
+SCENARIO = TWO_HOSTS + 'delay = "20 ms"\n'
 
 
 class Fault(NamedTuple):

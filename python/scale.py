@@ -36,9 +36,10 @@ QUESTION_BYTES = 4_500
 #: calibration.
 TUNNEL_NS_PER_BYTE = 2 * 0.5
 
-#: Processor time of the coordinator for a question with mutual TLS: the mean of 600, on the machine of
-#: bench.json.
+#: Processor time of the coordinator for a question with mutual TLS: the mean of 600, written down, because no
+#: bench repeats it.
 QUESTION_S = 0.003
+QUESTION_SOURCE = "measured by b4393c0d, AMD EPYC"
 
 # By definition (docs/book/tunnels.md, python/src/longwire/cluster/_run.py).
 TUNNEL_BYTES = 68
@@ -52,7 +53,7 @@ MEASURED = {
         "engine: 1 000 000 links, 100 Gbit/s and 10 ms each, random order",
     ),
     "seconds to load a million links": ("bench", "engine: a scenario of 1000000 links, time to load"),
-    "packets/s of a port": ("bench", "ports: af_xdp, engine, 64 bytes"),
+    "packets/s between two ports": ("bench", "ports: af_xdp, engine, 64 bytes"),
     "packets/s of a tunnel, a thread at each end": ("tunnel", "tunnel: 64 bytes"),
 }
 #: Frames of the last one.
@@ -82,7 +83,7 @@ def lines() -> Iterator[Line]:
     for name, (file, _) in MEASURED.items():
         yield Line(name, short(constants[name]), f"measured: {file}.json")
     question = f"{QUESTION_S * 1e3:g} ms"
-    yield Line("processor time of a question to an agent", question, "measured: 600 questions")
+    yield Line("processor time of a question to an agent", question, QUESTION_SOURCE)
     yield from assumed()
     tunnel_ns = tunnel_price(constants)
     what = f"a packet of {TUNNEL_FRAME_BYTES} bytes through a tunnel, both ends, at most"
@@ -119,7 +120,7 @@ def machine(constants: Dict[str, float], tunnel_ns: float) -> Iterator[Line]:
     core = packets / constants["packets/s of a core, random links"]
     longer = FRAME_BYTES - TUNNEL_FRAME_BYTES
     tunnels = crossing * (tunnel_ns + TUNNEL_NS_PER_BYTE * longer) / 1e9
-    ports = packets * 2 * (1 - CUT_SHARE) / constants["packets/s of a port"]
+    ports = packets * (1 - CUT_SHARE) / constants["packets/s between two ports"]
     memory = links * constants["memory of a link, bytes"]
     loading = constants["seconds to load a million links"] * links / 1e6
     bandwidth = crossing * (FRAME_BYTES + TUNNEL_BYTES) * 8

@@ -20,6 +20,20 @@ TIME = 60.0
 #: The switch's own address: that of the coordinator's machine.
 SWITCH = "192.0.2.100"
 NAMES = ("one", "two", "three")
+#: A scenario: two hosts, and a link, whose further keys may follow.
+TWO_HOSTS = """
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+
+[[link]]
+name = "wan"
+between = ["a", "b"]
+"""
 
 
 def why_not() -> Optional[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
+from machines import TWO_HOSTS
 
 from longwire import Lab
 from longwire.control import Ended
@@ -20,19 +21,7 @@ from longwire.control import Ended
 TIME = 60.0
 
 #: The file that an example sweeps.
-NET = """
-[[host]]
-name = "a"
-address = "10.0.0.1/24"
-
-[[host]]
-name = "b"
-address = "10.0.0.2/24"
-
-[[link]]
-name = "wan"
-between = ["a", "b"]
-
+NET = f"""{TWO_HOSTS}
 [[source]]
 from = "a"
 to = "b"

@@ -445,6 +445,9 @@ def test_the_scale_on_paper_is_computed(repository: Path) -> None:
     text = scale.PAGE.read_text(encoding="utf-8")
     assert scale.page(text) == text, "run python/scale.py --write"
     assert (scale.EVERY_S, scale.ASK_S, scale.PATIENCE_S) == (EVERY, ASK_TIME, PATIENCE)
+    sources = [line.source.split(": ") for line in scale.lines()]
+    files = [names[1] for names in sources if names[0] == "measured"]
+    assert files and all((repository / "docs" / "results" / name).is_file() for name in files)
 
 
 def test_admission_is_arithmetic() -> None:

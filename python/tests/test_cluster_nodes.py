@@ -12,22 +12,9 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
-from machines import Machines, Process, ping, until, why_not
+from machines import TWO_HOSTS, Machines, Process, ping, until, why_not
 
-TWO = """
-[[host]]
-name = "a"
-address = "10.0.0.1/24"
-
-[[host]]
-name = "b"
-address = "10.0.0.2/24"
-
-[[link]]
-name = "wan"
-between = ["a", "b"]
-delay = "20 ms"
-"""
+TWO = TWO_HOSTS + 'delay = "20 ms"\n'
 
 THREE = """
 [[bridge]]

@@ -73,6 +73,15 @@ def test_addresses_are_texts_or_those_of_ipaddress() -> None:
     assert lab.host("b", ["10.9.0.2/24", six]).addresses == ["10.9.0.2", "fd00::9"]
 
 
+def test_what_is_no_host_is_an_error_that_leads_to_links() -> None:
+    with Lab() as lab:
+        lab.link(lab.host("a"), lab.host("b"), "wan", delay="1 ms")
+        wanted = r'no host "wan"; there are a, b; a link is lab\.instance\.link\("wan"\)'
+        with pytest.raises(KeyError, match=wanted):
+            lab["wan"].run("true")
+        assert lab.instance.link("wan").forward.settings["delay"] == "1 ms"
+
+
 def test_commands_are_processes() -> None:
     with Lab() as lab:
         a, b = lab.host("a"), lab.host("b")

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from machines import TWO_HOSTS
 
 pytestmark = pytest.mark.usefixtures("labs")
 
-HASTY = """
-[fidelity]
-within = "1 ns"
-
-[[host]]
-name = "a"
-address = "10.0.0.1/24"
-
-[[host]]
-name = "b"
-address = "10.0.0.2/24"
-
-[[link]]
-name = "wan"
-between = ["a", "b"]
-delay = "1 ms"
-"""
+HASTY = '[fidelity]\nwithin = "1 ns"\n' + TWO_HOSTS + 'delay = "1 ms"\n'
 
 PING = 'network["{}"].run("ping -q -c 3 -i 0.05 {}", capture_output=True)'
 

@@ -229,10 +229,15 @@ class Lab:
             self._hosts.pop(name, None)
 
     def __getitem__(self, name: str) -> Host:
-        """The host of this name."""
+        """The host of this name. A link is `lab.instance.link(name)`."""
         if name not in self._hosts:
             for host in self.hosts:
                 self._hosts.setdefault(host.name, host)
+        if name not in self._hosts:
+            known = ", ".join(self._hosts) or "none"
+            raise KeyError(
+                f'there is no host "{name}"; there are {known}; a link is lab.instance.link("{name}")'
+            )
         return self._hosts[name]
 
     @property
