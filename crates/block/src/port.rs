@@ -35,12 +35,17 @@ pub enum PortError {
         port: String,
     },
     /// The interface is down.
-    #[error("port {port}: the interface is down; bring it up with: {command}")]
+    #[error(
+        "port {port}: the interface is down; bring it up with: {}",
+        elsewhere.clone().unwrap_or_else(|| Self::bring_up(interface))
+    )]
     Down {
         /// Name of the port.
         port: String,
-        /// The command that brings it up.
-        command: String,
+        /// Name of its interface.
+        interface: String,
+        /// The command that brings it up, if it is in another network namespace than Longwire.
+        elsewhere: Option<String>,
     },
     /// The other end of a tunnel does not answer.
     #[error("port {port}: {why}")]
@@ -62,8 +67,13 @@ pub enum PortError {
 
 impl PortError {
     /// The interface of a port is down, in the network namespace in which Longwire runs.
-    pub fn down(port: &str, interface: &str) -> Self {
-        Self::Down { port: port.into(), command: format!("ip link set {interface} up") }
+    pub fn down(port: impl Into<String>, interface: impl Into<String>) -> Self {
+        Self::Down { port: port.into(), interface: interface.into(), elsewhere: None }
+    }
+
+    /// The command that brings an interface up where it is.
+    pub fn bring_up(interface: &str) -> String {
+        format!("ip link set {interface} up")
     }
 }
 

@@ -184,7 +184,10 @@ impl Port for Reopening {
 #[cold]
 fn in_namespace(error: PortError, netns: &Netns) -> PortError {
     match error {
-        PortError::Down { port, command } => PortError::Down { port, command: netns.command(&command) },
+        PortError::Down { port, interface, .. } if *netns != Netns::Own => {
+            let elsewhere = Some(netns.command(&PortError::bring_up(&interface)));
+            PortError::Down { port, interface, elsewhere }
+        }
         other => other,
     }
 }

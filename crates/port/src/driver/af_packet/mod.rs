@@ -243,7 +243,7 @@ impl AfPacket {
     fn error(&self) -> PortError {
         match self.state {
             InterfaceState::Gone => PortError::Vanished { port: self.name.clone() },
-            InterfaceState::Up | InterfaceState::Down => PortError::down(&self.name, self.interface.name()),
+            InterfaceState::Up | InterfaceState::Down => PortError::down(&*self.name, self.interface.name()),
         }
     }
 

@@ -155,7 +155,7 @@ impl AfXdpPort {
     fn usable(&self) -> Result<(), PortError> {
         match self.condition {
             Condition::Up => Ok(()),
-            Condition::Down => Err(PortError::down(&self.name, self.interface.name())),
+            Condition::Down => Err(PortError::down(&*self.name, self.interface.name())),
             Condition::Gone => Err(PortError::Vanished { port: self.name.clone() }),
         }
     }

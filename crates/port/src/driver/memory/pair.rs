@@ -144,7 +144,7 @@ impl MemoryPort {
     fn usable(&self) -> Result<(), PortError> {
         match self.state.load(Ordering::Relaxed) {
             0 => Ok(()),
-            1 => Err(PortError::down(&self.name, &self.name)),
+            1 => Err(PortError::down(&*self.name, &*self.name)),
             _ => Err(PortError::Vanished { port: self.name.clone() }),
         }
     }

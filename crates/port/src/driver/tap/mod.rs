@@ -248,7 +248,7 @@ impl Tap {
         let port = self.name.clone();
         match self.state {
             InterfaceState::Up => Ok(()),
-            InterfaceState::Down => Err(PortError::down(&port, &self.current_name())),
+            InterfaceState::Down => Err(PortError::down(port, self.current_name())),
             InterfaceState::Gone => Err(PortError::Vanished { port }),
         }
     }
