@@ -139,6 +139,15 @@ impl Chain {
         matches!(self, Self::None)
     }
 
+    /// Whether there is none but random loss, and it spares the next `packets`. If not, nothing has happened.
+    pub(crate) fn spares(&mut self, packets: u16) -> bool {
+        match self {
+            Self::None => true,
+            Self::One(AnyJudge::Impair(Impair::Independent(loss))) => loss.spares(packets),
+            _ => false,
+        }
+    }
+
     /// Returns the first drop, else pass; a mark is one of the effects.
     #[inline(never)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {

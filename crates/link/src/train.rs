@@ -8,7 +8,7 @@ use crate::events::report_lost;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
-use crate::queue::Joining;
+use crate::queue::{Admission, Joining, Waiting};
 use longwire_block::{DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::{Nanos, Rate};
@@ -40,6 +40,14 @@ impl Link {
         let full = Segment { frame: full, bytes: self.counted(at.pool, train, full) };
         let last = Segment { frame: last, bytes: self.counted(at.pool, train, last) };
         let longest = self.segments_within(at.spread, full.bytes);
+        let whole = Run {
+            count: meta.segments,
+            bytes: u64::from(meta.segments - 1) * full.bytes + last.bytes,
+            ..Run::default()
+        };
+        if u64::from(meta.segments) <= longest && self.admits_whole(at.pool, (train, now), whole, full) {
+            return self.proceed(at, train, whole, now);
+        }
         let mut run = Run::default();
         for number in 0..meta.segments {
             let segment = if number + 1 == meta.segments { last } else { full };
@@ -81,6 +89,35 @@ impl Link {
         }
         self.close(at, train, &mut run, now);
         at.pool.free(train);
+    }
+
+    /// Lets all segments of a train into a tail drop at once, if it has room for as many of the longest, and
+    /// no judge but random loss is asked, which spares them. If not, nothing has happened yet.
+    fn admits_whole(
+        &mut self,
+        pool: &Pool,
+        (handle, now): (Handle, Nanos),
+        whole: Run,
+        longest: Segment,
+    ) -> bool {
+        if self.profile.asks_queue {
+            return false;
+        }
+        // What waits grows with each, so the last one finds the least room.
+        let before = u32::from(whole.count) - 1;
+        let Admission { packets_waiting, bytes_waiting, rate, .. } =
+            self.admission(pool, Joining { handle, now, bytes: longest.bytes }, Meta::NO_BAND);
+        let waiting = Waiting {
+            packets: packets_waiting as u32 + before,
+            bytes: bytes_waiting + u64::from(before) * longest.bytes,
+        };
+        let has_room = self.profile.queue.has_room(waiting, longest.bytes, || rate);
+        if !has_room || !self.blocks().before.chain.spares(whole.count) {
+            return false;
+        }
+        self.waiting.packets += u32::from(whole.count);
+        self.waiting.bytes += whole.bytes;
+        true
     }
 
     /// Counts and reports segments of a train that are dropped, as if each had the first one's length.
@@ -320,11 +357,17 @@ impl Link {
         let sending = self.blocks().sending;
         let meta = pool.meta(sending);
         let full = self.counted(pool, sending, meta.first_bytes());
-        let mut sent = 0;
-        while sent + 1 < u64::from(meta.segments)
-            && self.blocks().transmit.has_sent_all_but(meta.counted().saturating_sub((sent + 1) * full), now)
-        {
-            sent += 1;
+        let transmit = &self.blocks().transmit;
+        let is_sent =
+            |segments: u64| transmit.has_sent_all_but(meta.counted().saturating_sub(segments * full), now);
+        let (mut sent, mut most) = (0, u64::from(meta.segments) - 1);
+        while sent < most {
+            let middle = (sent + most).div_ceil(2);
+            if is_sent(middle) {
+                sent = middle;
+            } else {
+                most = middle - 1;
+            }
         }
         (sent, sent * full)
     }

@@ -61,6 +61,16 @@ impl Independent {
         self.probability.happens(self.dice.draw())
     }
 
+    /// Draws for as many packets, if none of them is struck. If one is, nothing has been drawn.
+    pub(crate) fn spares(&mut self, packets: u16) -> bool {
+        let mut ahead = self.dice.clone();
+        let spares = (0..packets).all(|_| !self.probability.happens(ahead.draw()));
+        if spares {
+            self.dice = ahead;
+        }
+        spares
+    }
+
     /// The probability of a drop, if that is its only effect.
     pub(crate) fn drops(&self) -> Option<Probability> {
         (!self.mark).then_some(self.probability)
