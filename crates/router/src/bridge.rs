@@ -277,7 +277,6 @@ mod tests {
 
     /// Frames in sequence, and each as the first that its relay sees: a relay's decision depends on no other
     /// frame.
-    /// other frame.
     #[test]
     fn a_relay_sends_all_to_the_other_port_and_learns_nothing() {
         let new = || Bridge::new(vec![20, 10], DEFAULT_AGEING, 16).as_relay();

@@ -5,7 +5,7 @@ use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
 use longwire_wire::checksum::Sum;
-use longwire_wire::{Ipv4, Ipv4Options, ethertype};
+use longwire_wire::{Ipv4, Ipv4Options, ethertype, finish_checksum};
 
 const FIXED: usize = 20;
 const MORE: u16 = 0x2000;
@@ -31,6 +31,11 @@ impl Core {
         mtu: u32,
         out: &mut Outbox,
     ) -> Fate {
+        // A checksum over all fragments can't be completed once they are apart.
+        let (meta, frame) = pool.parts_mut(handle);
+        if finish_checksum(meta, frame).is_err() {
+            return Fate::Dropped(DropReason::BadFrame);
+        }
         let (frame, in_port) = (pool.data(handle), pool.meta(handle).in_port);
         let is_v4 = frame.get(12..ETHERNET) == Some(&ethertype::IPV4.to_be_bytes());
         let Some(ip) = Ipv4::check(&frame[ETHERNET..]).ok().filter(|_| is_v4) else {
@@ -105,6 +110,39 @@ fn write_header(packet: &mut [u8], header: &mut Header, field: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::LEAST_MTU;
+    use crate::router::{Router, RouterConfig};
+    use crate::support::{frame_v4, host_mac, three_ports};
+    use longwire_block::Node;
+    use longwire_packet::Batch;
+    use longwire_wire::checksum::pseudo_v4;
+    use std::net::IpAddr;
+
+    /// Of a host that leaves checksums to its interface.
+    #[test]
+    fn an_open_checksum_is_completed_before_the_packet_is_fragmented() {
+        let mut config = RouterConfig { ports: three_ports(), ..RouterConfig::default() };
+        config.ports[1].mtu = LEAST_MTU;
+        let mut router = Router::new(config).unwrap();
+        let (source, destination) = ([10, 0, 0, 9], [10, 0, 1, 9]);
+        assert!(router.set_neighbour(20, IpAddr::from(destination), host_mac(1)));
+        let ends = [source, destination].map(u32::from_be_bytes);
+        let pseudo = pseudo_v4(ends[0], ends[1], 17, 1400);
+        let mut udp = vec![7; 1400];
+        udp[..6].copy_from_slice(&[3, 232, 0, 53, 5, 120]);
+        udp[6..8].copy_from_slice(&pseudo.folded().to_be_bytes());
+        let (mut pool, mut out, mut batch) = (Pool::new(1 << 20).unwrap(), Outbox::default(), Batch::new());
+        let handle = pool.insert(&frame_v4(source, destination, 64, &udp)).unwrap();
+        pool.meta_mut(handle).in_port = 10;
+        pool.meta_mut(handle).set_open_checksum(34, 6);
+        batch.push(handle);
+        router.forward(&mut pool, &batch, &mut out);
+        let pieces = out.packets().iter().map(|&(piece, _)| pool.data(piece)[34..].to_vec());
+        let pieces: Vec<Vec<u8>> = pieces.collect();
+        // 1256 is the largest multiple of 8 after a header of 20.
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [1256, 144]);
+        assert_eq!(pseudo.bytes(&pieces.concat()).checksum(), 0);
+    }
 
     #[test]
     fn only_some_options_are_copied() {

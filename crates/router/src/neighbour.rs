@@ -27,7 +27,7 @@ use slots::Slots;
 /// Limits and times of a router's neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourLimits {
-    /// Maximum number of neighbours, with 64 bytes each and as much free.
+    /// Maximum number of neighbours, with 48 bytes each, and at least as much free.
     pub neighbours: usize,
     /// Maximum number of pending requests; the last quarter is for gateways.
     pub asked: usize,
@@ -672,7 +672,6 @@ mod tests {
 
     /// A station answers for any number of addresses of one family; then hosts of the other family at the
     /// same port are resolved.
-    /// behind the same port.
     #[test]
     fn one_family_can_not_take_all_places() {
         const B: u128 = 0xfd00 << 112;

@@ -33,7 +33,6 @@ impl Bench {
     }
 
     /// For one of several threads, which works on packets in their own buffers, and is told their cost.
-    /// took.
     pub fn beside(meter: Meter) -> Self {
         Self { buffer: Box::default(), alone: false, sampler: Sampler::told(meter), ..Self::new() }
     }

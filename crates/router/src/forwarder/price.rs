@@ -18,7 +18,6 @@ impl Admission {
     ///
     /// # Errors
     /// The arithmetic of the exceeded resource.
-    /// Shows the arithmetic of what there is too little of.
     pub fn check(&self) -> Result<Demand, Overdrawn> {
         let classifier = classifier(&self.prices, &Space::default(), false);
         admit(&self.budget, classifier, &[], &[minimal_ip(&self.prices)])

@@ -146,7 +146,6 @@ impl Forwarder {
     ///
     /// # Errors
     /// If the program or its installation is invalid.
-    /// Says what is wrong with the program, or with how it is to be installed.
     pub fn prepare(
         program: Program,
         installation: Installation,
@@ -160,7 +159,6 @@ impl Forwarder {
     /// it shares maps with identical declarations, with their contents, and state of the same size.
     ///
     /// # Errors
-    /// As [`Forwarder::prepare`].
     /// As [`Forwarder::prepare`].
     pub fn prepare_instead(
         &self,
@@ -294,7 +292,6 @@ impl Forwarder {
     }
 
     /// Whether it may move packets' ends: such a program must be run by [`Forwarder::run_with_room`].
-    /// [`Forwarder::run_with_room`].
     pub(super) fn moves(&self) -> bool {
         self.moves
     }

@@ -179,8 +179,14 @@ impl Programs {
         decided
     }
 
+    /// The next hop of a flow's packets, if installations set one: that of the last one that a packet meets.
+    pub fn way(&self, words: &Words) -> Option<NextHop> {
+        let general = self.table.general.iter().rev().find_map(|forwarder| forwarder.installation.way);
+        general.or_else(|| self.own(words)?.installation.way)
+    }
+
     /// The program of a flow, if any.
-    pub fn own(&self, words: &Words) -> Option<&Forwarder> {
+    fn own(&self, words: &Words) -> Option<&Forwarder> {
         if self.table.space.is_empty() {
             return None;
         }

@@ -68,13 +68,17 @@ impl Identity {
         }
     }
 
-    /// The name of the flow with this key and index.
+    /// The name of the flow with this key and index. The fields of a flow that lost its index while its
+    /// packet was in the input ring, and got another one, are unknown until its next packet.
     pub fn name(&self, place: usize, key: u32) -> String {
         if key & HASHED == 0 {
             let named = (key / self.ports) as usize;
             return self.names.get(named).map_or_else(String::new, |name| name.to_string());
         }
-        Key::Flow(words_key(&self.seen[place].1, &self.mask)).to_string()
+        match &self.seen[place] {
+            (seen, words) if *seen == key => Key::Flow(words_key(words, &self.mask)).to_string(),
+            _ => "unknown".into(),
+        }
     }
 
     #[inline]
@@ -130,6 +134,7 @@ mod tests {
         assert!(one == same && one != other && one != elsewhere && one.named.is_none());
         identity.note(3, one, &words(1, 80));
         assert_eq!(identity.name(3, one.key), "10.0.0.1 > *");
+        assert_eq!(identity.name(3, other.key), "unknown", "not the name of another");
         assert_eq!(identity.name(0, 1), "dns");
     }
 }

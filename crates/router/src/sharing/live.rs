@@ -37,7 +37,7 @@ impl Live {
         self.0.wake
     }
 
-    /// Admits a packet. Returns the index of its flow, if admitted.
+    /// Admits a packet. Returns the index of its flow, if known.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         self.0.come(host, comer)
     }

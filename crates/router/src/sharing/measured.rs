@@ -44,7 +44,7 @@ impl MeasuredSharing {
         u64::from(self.scheduler.inside()) + self.sending.iter().flatten().count() as u64
     }
 
-    /// Admits a packet. Returns the index of its flow, if admitted.
+    /// Admits a packet. Returns the index of its flow, if known.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         let meta = host.pool.meta(comer.handle);
         let (bytes, arrival) = (meta.wire_len, Nanos(meta.arrival));
@@ -58,7 +58,8 @@ impl MeasuredSharing {
                 let fate = Fate::Dropped(DropReason::FlowFull);
                 host.pool.meta_mut(comer.handle).out_port = fate.code();
                 host.core.counts.note(fate, 1);
-                None
+                // A flow is known, and reported, even if its first packet was refused.
+                self.scheduler.place_of(comer.flow.key)
             }
         }
     }

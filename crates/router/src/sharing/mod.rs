@@ -45,7 +45,8 @@ pub struct SharingConfig {
     pub settings: Settings,
     /// The fields that distinguish unnamed flows.
     pub fields: FlowFields,
-    /// Named flows. Among several that match, the one with the fewest wildcards is chosen, then the first.
+    /// Named flows. Among several that match, the one with the fewest wildcards is chosen, then the one with
+    /// the longest prefixes, then the first.
     pub flows: Vec<NamedFlow>,
     /// Default cost of a packet in virtual time; none for the prices of its programs and forwarding.
     pub cycles: Option<Demand>,
@@ -408,18 +409,18 @@ fn give_weights(
 }
 
 impl<C: Classify> Host<'_, C> {
-    /// Number of the port to which a packet's program or route leads; for one addressed to the router, its
-    /// ingress port.
+    /// Number of the port to which a packet's installations or route lead; for one addressed to the router,
+    /// its ingress port.
     fn port_towards(&self, words: &Words, handle: Handle) -> u16 {
         let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
-        let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
-        let way = own.or_else(|| match key_v4(destination) {
+        let way = self.programs.way(words).or_else(|| match key_v4(destination) {
             Some(destination) => self.core.fib.way_v4(destination),
             None => self.core.fib.way_v6(destination),
         });
         let hop = way.map(|hop| self.core.chosen(hop, self.pool.data(handle)));
         let place = hop.and_then(NextHop::port).unwrap_or(self.pool.meta(handle).in_port);
-        self.core.ports.number(place).unwrap_or(0) as u16
+        // Its number, also while it is down: its packets, which are dropped, are no other port's.
+        self.core.ports.places().binary_search(&place).unwrap_or(0) as u16
     }
 
     fn decide_at_once(&mut self, handle: Handle) {

@@ -24,6 +24,9 @@ pub(super) const MOST: usize = OUTBOX / 4;
 pub(super) struct Threads {
     measured: MeasuredSharing,
     processors: Vec<Processor>,
+    /// The processor that is asked first for a returned packet: each in turn, or busy ones would keep others
+    /// waiting.
+    next: usize,
     common: Arc<Common>,
     /// By a packet's index in the scheduler: returned packets that wait for earlier ones of their flow.
     back: Vec<Option<Back>>,
@@ -63,7 +66,7 @@ impl Threads {
         let processors = (0..count).map(start).collect::<Result<_, _>>();
         let processors = processors.map_err(|error| SharingError::Thread { why: error.to_string() })?;
         let back = (0..config.settings.packets).map(|_| None).collect();
-        Ok(Self { measured, processors, common, back, open: 0, away: 0, later: Nanos::ZERO })
+        Ok(Self { measured, processors, next: 0, common, back, open: 0, away: 0, later: Nanos::ZERO })
     }
 
     pub const fn config(&self) -> &SharingConfig {
@@ -100,7 +103,7 @@ impl Threads {
         self.common.between_packets(act)
     }
 
-    /// Admits a packet. Returns the index of its flow, if admitted.
+    /// Admits a packet. Returns the index of its flow, if known.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         self.measured.come(host, comer)
     }
@@ -129,13 +132,14 @@ impl Threads {
 
     /// Receives a returned packet, if there is one.
     fn take_back<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) -> bool {
-        let mut processors = self.processors.iter_mut();
-        let Some((processor, mut job)) = processors.find_map(|one| one.take().map(|job| (one, job))) else {
-            return false;
-        };
+        let count = self.processors.len();
+        let mut numbers = (self.next..count).chain(0..self.next);
+        let returned = numbers.find_map(|number| Some((number, self.processors[number].take()?)));
+        let Some((number, mut job)) = returned else { return false };
+        self.next = (number + 1) % count;
         self.away -= 1;
         let back = job.packet.take().map(|(granted, class)| came_back(host, &mut job, (granted, class), now));
-        processor.put(job);
+        self.processors[number].put(job);
         if let Some((granted, back)) = back {
             if let Some(cycles) = back.cycles {
                 self.measured.scheduler.feedback(granted.key, cycles);

@@ -5,8 +5,8 @@ use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::PacketBuilder;
 use longwire_block::{DropReason, FlowStats, Node, ProcessorStats};
 use longwire_router::{
-    FlowFields, FlowKey, Installation, Key, Meter, NamedFlow, Rings, Router, RouterConfig, RouterError,
-    SharingConfig, SharingError,
+    FlowFields, FlowKey, Installation, Key, Meter, NamedFlow, NextHop, Rings, Router, RouterConfig,
+    RouterError, SharingConfig, SharingError,
 };
 use longwire_sched::model::Demand;
 use longwire_sched::{Estimator, PerByte, Settings, Weight};
@@ -281,6 +281,37 @@ fn what_is_not_ip_does_not_wait_and_what_ends_at_the_processor_is_counted() {
     assert_eq!((cheap.in_packets, cheap.consumed, cheap.out_packets, cheap.processor_ns), (1, 1, 0, 1000));
 }
 
+/// As for the packets themselves, the last installation with a next hop counts.
+#[test]
+fn a_flow_belongs_to_the_port_to_which_installations_send_it() {
+    let mut rig = rig(sharing("gmr3"));
+    let install = |rig: &mut Rig, port: u16, key: Key| {
+        let way = Some(NextHop::via(port, [10, 0, port as u8, 9].into()));
+        let installation = Installation { key, way, ..Installation::default() };
+        rig.router.install(prepared(program("pass", "r0 = 2\n exit"), installation)).unwrap();
+    };
+    // The port of a packet at this second, and the ports of its flow.
+    let send = |rig: &mut Rig, second: u64| {
+        rig.send(second * SECOND, 1, &udp(1));
+        let port = rig.wait((second + 1) * SECOND)[0].out().0;
+        let known = stats(rig).flows.into_iter().filter(|flow| flow.flow == "heavy");
+        (port, known.map(|flow| (flow.port, flow.out_packets)).collect::<Vec<_>>())
+    };
+    install(&mut rig, 3, Key::Flow(FlowKey { source_port: Some(1), ..FlowKey::default() }));
+    assert_eq!(send(&mut rig, 1), (3, vec![(3, 1)]));
+    install(&mut rig, 1, Key::All);
+    assert_eq!(send(&mut rig, 2), (1, vec![(1, 1), (3, 1)]));
+}
+
+#[test]
+fn a_port_that_is_down_keeps_its_flows() {
+    let mut rig = rig(sharing("gmr3"));
+    assert!(rig.router.set_up(2, false));
+    assert_eq!(rig.send(SECOND, 1, &udp(1)), [Seen::Kept]);
+    assert_eq!(rig.wait(2 * SECOND), [Seen::Dropped(DropReason::PortDown)]);
+    assert_eq!(flow(&rig, "heavy").consumed, 1);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let of = |sharing: SharingConfig| match Router::new(RouterConfig { sharing: Some(sharing), ..config() }) {
@@ -332,6 +363,18 @@ fn a_real_run_measures_and_paces() {
     assert!(all.measured && all.processors == 1);
     assert_eq!((cheap.out_packets, cheap.processor_ns), (2, 3000));
     assert_eq!((rig.router.deadline(), rig.router.kept()), (Nanos::NEVER, 0));
+}
+
+#[test]
+fn a_flow_whose_first_packet_is_refused_is_told_of_by_its_own_name() {
+    let mut own = sharing("fifo");
+    own.settings.packets = 1;
+    let mut rig = rig(own);
+    rig.router.measure_processors(METER).unwrap();
+    let seen = rig.batch(&[(SECOND, 1, udp(2)), (SECOND, 1, udp(77))]);
+    assert_eq!(seen, [Seen::Kept, Seen::Dropped(DropReason::FlowFull)]);
+    let refused = flow(&rig, "10.0.1.9:77 > 10.0.2.9:9 udp");
+    assert_eq!((refused.refused, refused.in_packets), (1, 0));
 }
 
 #[test]

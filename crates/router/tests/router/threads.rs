@@ -174,6 +174,28 @@ fn flows_do_not_wait_for_one_another() {
     assert_eq!(marks(&drain(&mut rig)), [1]);
 }
 
+/// Both have finished nine packets, each of a flow of its own, when the worker looks.
+#[test]
+fn a_busy_processor_does_not_keep_the_packets_of_another_waiting() {
+    let (barrier, meter) = barrier!();
+    let mut rig = measured(several("fifo", 2, 8), meter);
+    let _all_go = AllGo(barrier);
+    let fid = install(&mut rig, COUNT);
+    let frames: Vec<_> = (0..18u8).map(|mark| (SECOND, 1, marked(1 + u16::from(mark % 2), mark))).collect();
+    rig.batch(&frames);
+    assert_eq!(tick(&mut rig), []);
+    (0..2).for_each(|processor| barrier.open(processor, 9));
+    let forwarder = rig.router.forwarders().forwarder(fid).cloned().unwrap();
+    let mut looks = 0;
+    while forwarder.stats().packets < 18 {
+        looks += 1;
+        assert!(looks < PATIENCE);
+        std::thread::yield_now();
+    }
+    let marks = marks(&tick(&mut rig));
+    assert_eq!(marks[..4], [0, 1, 2, 3], "{marks:?}");
+}
+
 #[test]
 fn full_rings_keep_the_scheduler_from_being_asked() {
     for (processors, requests) in [(2, 1), (2, 3), (4, 2)] {
