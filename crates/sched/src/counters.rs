@@ -71,7 +71,7 @@ pub struct RareCounters {
     pub table_full: u64,
     /// Packets refused because their flow had used its share of the packet memory, or none was left.
     pub no_room: u64,
-    /// Messages without a valid handle or port.
+    /// Messages without a valid handle.
     pub invalid: u64,
     /// Idle flows evicted for new ones.
     pub recycled: u64,

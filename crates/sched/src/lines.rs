@@ -22,6 +22,8 @@ pub(crate) struct Lines {
     period: u64,
     /// The common virtual time: the highest of any line that gave a packet while others had some.
     now: u64,
+    /// The common virtual time of the processors alone, where lines have one.
+    processors: u64,
     /// The largest single step in this busy period.
     step: u64,
     /// Lines that had packets when the last one was taken, and those of them that have been blocked since
@@ -48,6 +50,7 @@ impl Lines {
             offsets,
             period: 0,
             now: 0,
+            processors: 0,
             step: 0,
             busy: none,
             held: none,
@@ -131,7 +134,7 @@ impl Lines {
         loop {
             let order = |port| (self.ahead(port), port <= self.last, port);
             let (ahead, _, port) = open.iter().map(order).min()?;
-            if let Some(slot) = self.lines[usize::from(port)].next(backlog) {
+            if let Some(slot) = self.take(backlog, port) {
                 self.go_on(port, ahead);
                 return Some(slot);
             }
@@ -168,7 +171,23 @@ impl Lines {
             }
             (self.busy, self.alone) = (Ports::only(port), Some(port));
         }
-        if backlog.is_full(port) { None } else { self.lines[usize::from(port)].next(backlog) }
+        if backlog.is_full(port) { None } else { self.take(backlog, port) }
+    }
+
+    /// Takes the next packet of a line. All lines share the processors: what a flow has left of their time to
+    /// flows of other lines is not saved for later.
+    #[inline]
+    fn take(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
+        let line = usize::from(port);
+        let (offset, line) = (self.offsets[line].0, &mut self.lines[line]);
+        if let Some(clock) = line.processor_clock() {
+            *clock = later(*clock, self.processors.wrapping_add(offset));
+        }
+        let slot = line.next(backlog)?;
+        if let Some(clock) = line.processor_clock() {
+            self.processors = later(self.processors, clock.wrapping_sub(offset));
+        }
+        Some(slot)
     }
 
     /// How far the line of a port is ahead of the common virtual time; negative if a round advanced it less
@@ -232,4 +251,10 @@ impl Lines {
         let line = self.line_of(backlog, flow);
         self.lines[line].reweighted(backlog, flow, before);
     }
+}
+
+/// The later of two virtual times.
+#[inline]
+fn later(a: u64, b: u64) -> u64 {
+    if (a.wrapping_sub(b) as i64) < 0 { b } else { a }
 }

@@ -18,7 +18,7 @@ fn put(scheduler: &mut Scheduler, key: u32, cycles: u64) {
 fn pass(scheduler: &mut Scheduler) -> Option<u32> {
     let granted = scheduler.dequeue(Resource::Processor)?;
     scheduler.processed(granted.ticket, None);
-    while (0..2).any(|port| scheduler.dequeue(Resource::Port(port)).is_some()) {}
+    while (0..3).any(|port| scheduler.dequeue(Resource::Port(port)).is_some()) {}
     Some(granted.key)
 }
 
@@ -123,6 +123,77 @@ fn another_weight_forgives_no_debt() {
             }
         }
         assert!(had <= time * 2 / 3 + 100_000, "{}: {had} of {time}", spec.name);
+    }
+}
+
+/// How often each of some flows is served that always have packets from now on.
+fn served<const FLOWS: usize>(scheduler: &mut Scheduler) -> [u32; FLOWS] {
+    (0..FLOWS as u32).for_each(|key| (0..20).for_each(|_| put(scheduler, key, 1000)));
+    let mut served = [0; FLOWS];
+    for _ in 0..1000 * FLOWS {
+        let key = pass(scheduler).unwrap();
+        served[key as usize] += 1;
+        put(scheduler, key, 1000);
+    }
+    served
+}
+
+#[test]
+fn turns_that_a_flow_missed_shrink_with_its_weight() {
+    for spec in SPECS.iter().filter(|spec| spec.name != "fifo") {
+        let settings = Settings { processors: 2, quantum: Nanos(1000), ..settings(1) };
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        scheduler.set_weight(0, Weight::MOST).unwrap();
+        (0..50).for_each(|_| put(&mut scheduler, 0, 1000));
+        // A packet stays with one processor, and the other serves those whose turn it is.
+        let long = scheduler.dequeue(Resource::Processor).unwrap();
+        (0..50).for_each(|_| put(&mut scheduler, 1, 1000));
+        for _ in 0..60 {
+            let key = pass(&mut scheduler).unwrap();
+            put(&mut scheduler, key, 1000);
+        }
+        assert!(scheduler.processed(long.ticket, None));
+        scheduler.set_weight(0, Weight::ONE).unwrap();
+        let [one, other] = served(&mut scheduler);
+        assert!(one.abs_diff(other) <= 150, "{}: {one} and {other}", spec.name);
+    }
+}
+
+/// Each time a packet is taken one line has packets, and it is another than before.
+#[test]
+fn ports_that_alternate_for_long_take_nothing_from_a_third() {
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        let mut scheduler = Scheduler::new(spec.name, &settings(3)).unwrap();
+        (0..3).for_each(|key| scheduler.set_port(key, key as u16).unwrap());
+        for number in 0..33_000 {
+            put(&mut scheduler, number % 2, 1000);
+            assert_eq!(pass(&mut scheduler), Some(number % 2));
+        }
+        let served: [u32; 3] = served(&mut scheduler);
+        assert!(served.iter().all(|count| (950..=1050).contains(count)), "{}: {served:?}", spec.name);
+    }
+}
+
+#[test]
+fn a_flow_that_came_while_its_port_was_full_has_nothing_to_catch_up() {
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        let settings = Settings { ready_limit: Some(2), ..settings(2) };
+        let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
+        scheduler.set_port(1, 1).unwrap();
+        (0..2).for_each(|_| put(&mut scheduler, 0, 1000));
+        while let Some(granted) = scheduler.dequeue(Resource::Processor) {
+            scheduler.processed(granted.ticket, None);
+        }
+        put(&mut scheduler, 0, 1000);
+        assert_eq!(scheduler.dequeue(Resource::Processor), None, "{}", spec.name);
+        (0..20).for_each(|_| put(&mut scheduler, 1, 1000));
+        let granted = scheduler.dequeue(Resource::Processor).unwrap();
+        assert_eq!(granted.key, 1, "{}", spec.name);
+        scheduler.processed(granted.ticket, None);
+        // From now on both ports are fast.
+        while (0..2).any(|port| scheduler.dequeue(Resource::Port(port)).is_some()) {}
+        let [one, other] = served(&mut scheduler);
+        assert!(one.abs_diff(other) <= 100, "{}: {one} and {other}", spec.name);
     }
 }
 

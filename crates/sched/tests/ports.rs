@@ -144,3 +144,43 @@ fn separate_drr_shares_a_full_port_by_bytes() {
         assert!(short.abs_diff(long) <= 2 * 1518 + 128 * 64, "{ready} {cycles}: {short} {long}");
     }
 }
+
+/// For 100 ms a flow is bound by its port, and leaves the processor to a flow of another port. Then it needs
+/// the processor, too.
+#[test]
+fn processor_time_that_a_flow_left_to_others_is_not_saved() {
+    const FULL: u64 = 100_000_000;
+    const END: u64 = 150_000_000;
+    let short = |port: u16| Packet { port, ..Packet::new(port.into(), 50, 5000) };
+    let every = |times: std::ops::Range<u64>, step: usize, packet: Packet| {
+        times.step_by(step).map(move |time| (Nanos(time), packet))
+    };
+    for spec in SPECS.iter().filter(|spec| spec.apart) {
+        let settings = Settings {
+            ports: 2,
+            flow_limit: 4096,
+            packets: 100_000,
+            port: PerByte::of_ns(8),
+            charged: PerByte::of_ns(8),
+            ready_limit: Some(16),
+            quantum: Nanos(10_000),
+            dovetail: Nanos(1_000_000),
+            ..Settings::default()
+        };
+        let mut machine = Machine::new(Setup { ready_ring: 16, ..Setup::new(spec.name, settings) }).unwrap();
+        machine.scheduler().set_port(1, 1).unwrap();
+        let long = every(0..FULL, 11_000, Packet::new(0, 1500, 100));
+        let mut packets: Vec<_> =
+            long.chain(every(FULL..END, 5000, short(0))).chain(every(0..END, 4000, short(1))).collect();
+        packets.sort_by_key(|(time, _)| *time);
+        let mut processed = [0, 0];
+        machine.run(&mut OpenArrivals::new(packets), Nanos(END), &mut |departure| {
+            // Long packets that still waited leave in the first 10 ms; short ones that came then, in the next.
+            if departure.sent.0 > FULL + 20_000_000 {
+                processed[departure.packet.key as usize] += departure.packet.cycles;
+            }
+        });
+        let [one, other] = processed;
+        assert!(one.abs_diff(other) * 10 <= one + other, "{}: {one} and {other}", spec.name);
+    }
+}

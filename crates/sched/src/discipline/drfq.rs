@@ -66,6 +66,12 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
         self.0.due()
     }
 
+    /// Without memory both clocks are the same.
+    #[inline]
+    fn processor_clock(&mut self) -> Option<&mut u64> {
+        DOVETAIL.then(|| self.0.processor_clock())
+    }
+
     #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::owe(backlog, slot, measured);

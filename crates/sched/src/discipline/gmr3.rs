@@ -175,21 +175,23 @@ impl Discipline for Gmr3 {
         self.wake(backlog, slot);
     }
 
-    /// Moves a flow to the group of its new weight, after the others there; the value of its credit is kept.
+    /// Moves a flow to the group of its new weight, after the others there. The value of its credit is kept;
+    /// of a lower weight a part, because a flow that was parked may have missed many turns.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
-        let (old, new) = (group_of(before), group_of(backlog.flow(flow).weight));
+        let place = backlog.flow_mut(flow);
+        let (old, new) = (group_of(before), group_of(place.weight));
+        if place.turn.credit > 0 && place.weight < before {
+            let credit = i128::from(place.turn.credit) * i128::from(place.weight) / i128::from(before);
+            place.turn.credit = credit as i64;
+        }
         if old == new {
             return;
         }
-        if !backlog.flow(flow).turn.active {
-            let turn = &mut backlog.flow_mut(flow).turn;
-            turn.credit = turn.credit >> scale_of(old) << scale_of(new);
-            return;
+        place.turn.credit = place.turn.credit >> scale_of(old) << scale_of(new);
+        if place.turn.active {
+            self.take_out(backlog, old, flow);
+            self.add(backlog, new, flow);
         }
-        let worth = backlog.flow(flow).turn.credit >> scale_of(old);
-        self.take_out(backlog, old, flow);
-        backlog.flow_mut(flow).turn.credit = worth << scale_of(new);
-        self.add(backlog, new, flow);
     }
 }
 

@@ -80,6 +80,13 @@ pub(crate) trait Discipline: Sized {
         0
     }
 
+    /// The virtual time of the processors, for schedulers that have another one for the port; in the units of
+    /// [`due`](Self::due).
+    #[inline]
+    fn processor_clock(&mut self) -> Option<&mut u64> {
+        None
+    }
+
     /// Handles a processed packet that is the next of its flow.
     #[inline]
     fn processed(&mut self, backlog: &mut Backlog, slot: u32) {
@@ -217,6 +224,11 @@ macro_rules! schedulers {
             #[inline]
             pub(crate) fn due(&self) -> u64 {
                 match self { $(Self::$variant(own) => own.due()),+ }
+            }
+
+            #[inline]
+            pub(crate) fn processor_clock(&mut self) -> Option<&mut u64> {
+                match self { $(Self::$variant(own) => own.processor_clock()),+ }
             }
 
             pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>,

@@ -95,6 +95,12 @@ impl Tags {
         self.heap.first().map_or_else(|| later(self.clock[0], self.clock[1]), |first| first.key)
     }
 
+    /// The virtual time of the processors.
+    #[inline]
+    pub(super) fn processor_clock(&mut self) -> &mut u64 {
+        &mut self.clock[0]
+    }
+
     /// Takes the head with the smallest start; `cost` gives its cost on each resource.
     #[inline]
     pub(super) fn next(

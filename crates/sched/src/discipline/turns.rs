@@ -38,7 +38,11 @@ impl<const STAGE: usize> Turns<STAGE> {
     /// treated as having received afterwards.
     #[inline]
     pub(super) fn front(&mut self, backlog: &mut Backlog) -> Option<(u32, u64)> {
-        let flow = self.ring.front()?;
+        let Some(flow) = self.ring.front() else {
+            // The next flow to join is served in the next round.
+            self.skip = self.skip.min(1);
+            return None;
+        };
         if self.left == 0 {
             self.left = self.ring.len();
             self.round += self.skip.max(1);

@@ -37,7 +37,7 @@ pub struct MachineStats {
 pub struct Places {
     /// In ring 1.
     pub input: usize,
-    /// In the flows' queues.
+    /// In the flows' queues, or processed before an earlier packet of their flow.
     pub queues: usize,
     /// In ring 2, and the packet held for it by the dequeue thread.
     pub requests: usize,
