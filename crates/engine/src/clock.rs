@@ -40,8 +40,12 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     let slack = set_current_timer_slack(NonZeroU64::new(1)).is_ok();
     let Some(cpu) = cpu else { return slack };
     let mut only = CpuSet::new();
-    only.set(cpu);
-    slack && sched_setaffinity(None, &only).is_ok()
+    // A set panics at a number beyond its own.
+    if cpu < CpuSet::MAX_CPU {
+        only.set(cpu);
+    }
+    // The kernel refuses an empty set.
+    sched_setaffinity(None, &only).is_ok() && slack
 }
 
 /// While it lives, the thread that created it, and threads that this starts, avoid some processors.
@@ -84,7 +88,8 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Nanos) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::avoid_cpus;
+    use super::{avoid_cpus, settle_thread};
+    use rustix::thread::CpuSet;
     use std::thread::available_parallelism;
 
     fn processors() -> usize {
@@ -107,5 +112,13 @@ mod tests {
         });
         let expected = (all > 1).then_some((all - 1, all - 1));
         assert_eq!(seen.join().unwrap(), (expected, true, all), "to leave none is to leave all");
+    }
+
+    #[test]
+    fn a_processor_beyond_all_is_not_pinned_to() {
+        for cpu in [CpuSet::MAX_CPU, 1 << 16, usize::MAX] {
+            let settled = std::thread::spawn(move || (settle_thread(Some(cpu)), processors()));
+            assert_eq!(settled.join().unwrap(), (false, processors()), "{cpu}");
+        }
     }
 }

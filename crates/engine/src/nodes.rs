@@ -89,8 +89,12 @@ impl Nodes {
     }
 
     /// Lets a node leave: what it keeps is dropped when it comes out. If it keeps nothing, it is then in
-    /// `stand_in`.
+    /// `stand_in`. Changes that were due, and waited for the node's next decision, are made before: they must
+    /// not meet the node that gets its place.
     pub fn retire(&mut self, place: usize, stand_in: &mut Option<Box<RetiredNode>>) {
+        if place < self.all.len() {
+            self.change(place, (u64::MAX, u32::MAX));
+        }
         if let Some(node) = self.all.get_mut(place) {
             RetiredNode::replace(node, stand_in);
         }
@@ -175,5 +179,43 @@ impl Nodes {
             let by_ports = classifier.path_by_ports(meta.in_port, meta.out_port);
             self.verdicts.note(stations, meta, line, by_ports);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::any::Any;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A node that counts its changes.
+    struct Changed(Arc<AtomicU32>);
+
+    impl Node for Changed {
+        fn forward(&mut self, _: &mut Pool, _: &Batch, _: &mut Outbox) {}
+
+        fn ports(&self) -> &[u16] {
+            &[]
+        }
+    }
+
+    #[test]
+    fn a_change_that_waited_for_a_node_that_leaves_is_made_before() {
+        let count = Arc::<AtomicU32>::default();
+        let act = |node: &mut dyn Node, _: Nanos| -> Result<(), String> {
+            let node: &mut dyn Any = node;
+            let node = node.downcast_mut::<Changed>().ok_or("it is another node")?;
+            node.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let event = NodeEvent { time: Nanos(5), node: 0, name: "it".into(), act: Arc::new(act) };
+        let all: Vec<Box<dyn Node>> = vec![Box::new(Changed(Arc::clone(&count)))];
+        let mut nodes = Nodes::new(all, std::iter::empty(), vec![event], (Nanos::ZERO, true));
+        let (stand_in, _) = RetiredNode::new();
+        nodes.retire(0, &mut Some(stand_in));
+        nodes.change_all(Nanos(9));
+        assert_eq!(nodes.changes.refused, Vec::<String>::new());
+        assert_eq!(count.load(Ordering::Relaxed), 1);
     }
 }

@@ -93,10 +93,10 @@ impl SlidingWindow {
         if badness.packets > 0 {
             verdicts.judged += 1;
             verdicts.faithful += u64::from(window.fidelity.faithful);
-        }
-        if badness > self.worst {
-            self.worst = badness;
-            verdicts.worst = Some(Arc::clone(&window));
+            if badness > self.worst {
+                self.worst = badness;
+                verdicts.worst = Some(Arc::clone(&window));
+            }
         }
         verdicts.last = window;
     }
@@ -113,7 +113,7 @@ struct Severity {
 impl Severity {
     fn of(fidelity: &Fidelity, losses: OwnLosses) -> Self {
         let late = &fidelity.lateness;
-        let lost = losses.total();
+        let lost = losses.total() + fidelity.tunnels.iter().map(|tunnel| tunnel.lost).sum::<u64>();
         let bad = late.late.max(late.waited_too_long) + lost;
         Self { is_unfaithful: !fidelity.faithful, bad, packets: late.packets + lost }
     }
@@ -182,6 +182,24 @@ mod tests {
         let window = run(&seconds);
         assert_eq!(window.verdicts().map(|verdicts| (verdicts.judged, verdicts.faithful)), Some((1, 1)));
         assert!(window.verdicts().unwrap().worst.is_none());
+        // The clock of a tunnel jumped, and nothing came by it.
+        let mut window = SlidingWindow::new(Nanos::from_secs(10), Tolerance::default(), Nanos::ZERO);
+        let jumped =
+            TunnelRecord { name: "far".into(), overdue: 0, lost: 0, clock_jumps: 1, clock_error: None };
+        window.add(Nanos::from_secs(10), Sample { tunnels: vec![jumped], ..Sample::default() });
+        let verdicts = window.verdicts().unwrap();
+        assert!(!verdicts.last.fidelity.faithful);
+        assert_eq!((verdicts.judged, verdicts.worst.is_some()), (0, false));
+    }
+
+    #[test]
+    fn a_window_in_which_a_tunnel_lost_all_packets_is_judged() {
+        let mut window = SlidingWindow::new(Nanos::from_secs(10), Tolerance::default(), Nanos::ZERO);
+        let lossy =
+            TunnelRecord { name: "far".into(), overdue: 0, lost: 3, clock_jumps: 0, clock_error: None };
+        window.add(Nanos::from_secs(10), Sample { tunnels: vec![lossy], ..Sample::default() });
+        let verdicts = window.verdicts().unwrap();
+        assert_eq!((verdicts.judged, verdicts.faithful, verdicts.worst.is_some()), (1, 0, true));
     }
 
     #[test]
