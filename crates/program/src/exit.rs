@@ -4,7 +4,6 @@
 //! A value of 8 bytes has the port, or a queue size that is ignored here, in its first four, and the program
 //! in its last four: in the kernel a file descriptor, here the index of the program, from 1, among those
 //! listed at installation.
-//! was put together with.
 
 use crate::MapKind;
 

@@ -152,9 +152,10 @@ impl Machine<'_> {
         if flags > 3 {
             return Ok(ABORTED);
         }
-        let kind = map.spec().kind;
-        match u32::try_from(key).ok().and_then(|key| map.target(key).map(|target| (key, target))) {
-            Some((key, target)) => {
+        // As in the kernel, only the lower half of a key counts.
+        let (kind, key) = (map.spec().kind, key as u32);
+        match map.target(key) {
+            Some(target) => {
                 let to = if kind == MapKind::CpuMap {
                     Redirect::Processor(key)
                 } else {

@@ -149,6 +149,20 @@ fn attacks_are_refused() {
     }
 }
 
+/// A replaced program's map of maps is kept only if its numbers are still those of the same maps.
+#[test]
+fn numbers_of_other_maps_are_not_kept() {
+    let specs = maps(MapKind::HashOfMaps);
+    let before = Maps::new(&specs, 1, 0).unwrap();
+    let kept = |specs: &[MapSpec]| {
+        let after = Maps::in_place_of(Some(&before), specs, 1, 0).unwrap();
+        after.all().iter().map(|map| before.has(map)).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&specs), [true; 4]);
+    let [first, second, other, outer] = specs;
+    assert_eq!(kept(&[second, first, other, outer]), [true, true, true, false]);
+}
+
 #[test]
 fn what_they_hold_is_declared() {
     let object = Object::parse(OBJECT).unwrap();

@@ -3,6 +3,7 @@
 
 mod exercise;
 mod forwarders;
+mod hostile_objects;
 mod inner_maps;
 mod instructions;
 mod interpreter;

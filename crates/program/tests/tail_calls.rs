@@ -108,6 +108,24 @@ fn what_goes_on_is_priced() {
     assert_eq!(run(&[within, long], &[0, 0, 2]), Ok((2, 2 + 2 * 6 + 4 + 4)));
 }
 
+/// Each of its visits looks at all entries.
+#[test]
+fn large_arrays_are_not_passed_again_and_again() {
+    let text = |rounds: u32| {
+        format!(
+            "r6 = r1\n r7 = 0\n again: r1 = r6\n r2 = map[0] ll\n r3 = *(u32 *)(r6 + 12)\n call \
+             tail_call\n r7 += 1\n if r7 < {rounds} goto again\n r0 = 2\n exit"
+        )
+    };
+    let check = |rounds: u32| {
+        let programs = MapSpec { max_entries: 1 << 16, ..array(&[2; 1 << 16]) };
+        verify(Program::new("test", code(&[&text(rounds), "r0 = 3\n exit"]), [programs]))
+    };
+    assert!(check(9).is_ok());
+    let fault = check(200).unwrap_err().fault;
+    assert!(matches!(fault, Rejection::Unbounded { .. }), "{fault}");
+}
+
 /// State, links and frames are those of all programs.
 #[test]
 fn all_programs_are_verified() {

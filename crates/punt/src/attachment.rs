@@ -422,7 +422,7 @@ impl Attachment {
             self.silent_since = None;
         }
         let given = bytes.unwrap_or_default();
-        wire.up.line(0, &[opening.word(), token, 0, from as u64 | (given.len() as u64) << 32, 0, 0, 0, 0]);
+        wire.up.line(0, &[opening.word(), token, 0, line[3], 0, 0, 0, 0]);
         wire.up.bytes(1, given);
         wire.up.advance(opening.lines.into());
         self.counts.bodies += u64::from(bytes.is_some());

@@ -4,8 +4,8 @@ use longwire_units::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A rate limit (the generic cell rate algorithm of ITU-T I.371). Fractions of a nanosecond are carried over,
-/// so that the rate is exact.
+/// A rate limit (the generic cell rate algorithm of ITU-T I.371). Until the bucket is full again, fractions
+/// of a nanosecond are carried over, so that the rate is exact.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket {
     rate: u64,
@@ -25,7 +25,9 @@ impl Bucket {
             0 => (0, 0),
             rate => (SECOND / rate, SECOND % rate),
         };
-        let depth = interval.saturating_mul(burst.max(1) - 1);
+        // Of the exact interval: a multiple of the rounded one would be less than the burst.
+        let depth = u128::from(burst.max(1) - 1) * u128::from(SECOND) / u128::from(rate.max(1));
+        let depth = u64::try_from(depth).unwrap_or(u64::MAX);
         Self { rate, interval, rest, carried: 0, depth, full_at: 0 }
     }
 
@@ -41,8 +43,10 @@ impl Bucket {
         if !self.has(now) {
             return false;
         }
-        let begin = self.full_at.max(now.0);
-        self.full_at = begin.saturating_add(self.interval);
+        if now.0 > self.full_at {
+            (self.full_at, self.carried) = (now.0, 0);
+        }
+        self.full_at = self.full_at.saturating_add(self.interval);
         self.carried += self.rest;
         if self.carried >= self.rate {
             self.carried -= self.rate;
@@ -81,6 +85,19 @@ mod tests {
             assert_eq!(bucket.take(Nanos(at)), allowed, "at {at}");
         }
         assert!(!Bucket::new(0, 9).take(Nanos(5)));
+    }
+
+    #[test]
+    fn a_burst_is_whole_whatever_the_rate() {
+        for (rate, burst) in [(600, 128), (30_000, 64), (900_000_000, 1000)] {
+            let mut bucket = Bucket::new(rate, burst);
+            // The second time after a pause.
+            for second in [1, 20] {
+                let now = Nanos(second * SECOND);
+                let taken = (0..2 * burst).filter(|_| bucket.take(now)).count();
+                assert_eq!(taken as u64, burst, "{rate}/s at {second} s");
+            }
+        }
     }
 
     #[test]

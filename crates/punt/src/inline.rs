@@ -2,7 +2,7 @@
 
 use crate::allowance::{Allowance, SharedAllowance, TRIP, copying};
 use crate::attachment::{Counts, OfferError};
-use crate::layout::{Class, Facts, Verdict};
+use crate::layout::{Class, Facts};
 use crate::level::{AttachmentId, AttachmentView};
 use crate::limits::Limits;
 use crate::return_path::ReturnPath;
@@ -219,10 +219,11 @@ impl Inline {
         let before = *path.pool.first_line(handle);
         let mut packet = PuntedPacket::new(facts, path.pool.data_mut(handle));
         let verdict = attached.service.handle(&mut packet, &mut self.made);
-        if packet.is_changed() && verdict == Verdict::Pass {
+        let is_changed = packet.is_changed();
+        if is_changed && path.passes(verdict) {
             path.rewritten.push((handle, before));
         }
-        let written = if packet.is_changed() { facts.len as usize } else { 0 };
+        let written = if is_changed { facts.len as usize } else { 0 };
         attached.spend(path.common, copying(written));
         attached.counts.verdicts += 1;
         attached.counts.faults += u64::from(!path.obey(handle, verdict));

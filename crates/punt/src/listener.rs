@@ -398,6 +398,10 @@ impl Host {
         (attachment, limits): (usize, Limits),
         (promised, share): (u64, u32),
     ) -> io::Result<ClientState> {
+        let full = || io::Error::other("too many processes or services are attaching");
+        if self.attach.0.is_full() {
+            return Err(full());
+        }
         let packets = limits.packets.clamp(16, 1 << 16);
         // A packet takes two lines, as does a verdict with a changed head; bodies and new packets need room
         // for the longest frame.
@@ -411,10 +415,7 @@ impl Host {
         let bell = Bell::Socket(Arc::clone(socket));
         let wire = Wire::new(Arc::clone(&memory), sizes, bell, Arc::clone(&status), false);
         let attach = Attach { attachment, wire, promised, share };
-        self.attach
-            .0
-            .push(attach)
-            .map_err(|_| io::Error::other("too many processes or services are attaching"))?;
+        self.attach.0.push(attach).map_err(|_| full())?;
         let now = self.begin.elapsed();
         let account = shared::peer(socket).and_then(|process| {
             let used = shared::processor_time(process)?;

@@ -112,6 +112,8 @@ impl Punt {
 
     /// Adds an attachment for the control process `name`. None if there are 64.
     pub fn add_control(&mut self, name: &str, limits: Limits) -> Option<AttachmentId> {
+        // Whoever waits to attach to a removed one must not come to this one.
+        self.let_in();
         self.next_look = Nanos::ZERO;
         let attachment = add(&mut self.control, name, limits).map(AttachmentId::control);
         self.share_time();
@@ -133,6 +135,7 @@ impl Punt {
     /// Removes an attachment: its process is cut off, and its packets go to the default forwarder.
     pub fn remove(&mut self, attachment: AttachmentId) {
         let AttachmentId(level, number) = attachment;
+        self.let_in();
         let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
             (Level::Slow, SlowBackend::Threads(attachments)) => attachments,
@@ -333,18 +336,14 @@ impl Punt {
         let mut has_come = false;
         if let Some(control) = &mut self.arrivals[Level::Control as usize] {
             while let Ok(attach) = control.pop() {
-                if let Some(attachment) = self.control.get_mut(attach.attachment) {
-                    attachment.attach(attach);
-                    has_come = true;
-                }
+                has_come |= join(&mut self.control, attach).is_some();
             }
         }
         if let (Some(slow), SlowBackend::Threads(attachments)) =
             (&mut self.arrivals[Level::Slow as usize], &mut self.slow)
         {
             while let Ok(attach) = slow.pop() {
-                if let Some(attachment) = attachments.get_mut(attach.attachment) {
-                    attachment.attach(attach);
+                if let Some(attachment) = join(attachments, attach) {
                     // The thread's scheduler enforces shares.
                     attachment.set_rate(u64::MAX);
                 }
@@ -386,6 +385,16 @@ impl Drop for Punt {
         self.let_in();
         self.attachments_mut().for_each(|attachment| attachment.cut(CutReason::Stopped));
     }
+}
+
+/// Attaches a process or service. None if its attachment has been removed meanwhile: it is cut off.
+fn join(attachments: &mut [Attachment], attach: Attach) -> Option<&mut Attachment> {
+    let Some(attachment) = attachments.get_mut(attach.attachment).filter(|one| !one.is_removed) else {
+        attach.wire.end(CutReason::Stopped);
+        return None;
+    };
+    attachment.attach(attach);
+    Some(attachment)
 }
 
 /// Adds an attachment, reusing a removed one whose packets have all come back.

@@ -38,10 +38,20 @@ impl ReturnPath<'_> {
         self.passed.push(handle);
     }
 
+    /// Whether a verdict passes a packet to the default forwarder: also one that names no port of the node.
+    #[inline]
+    pub fn passes(&self, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Drop => false,
+            Verdict::Pass => true,
+            Verdict::Send { port, .. } => self.ports.binary_search(&port).is_err(),
+        }
+    }
+
     /// Saves the first bytes of a packet before they are overwritten, if it is passed.
     #[inline]
     pub fn note(&mut self, handle: Handle, verdict: Verdict) {
-        if verdict == Verdict::Pass {
+        if self.passes(verdict) {
             self.rewritten.push((handle, *self.pool.first_line(handle)));
         }
     }

@@ -143,7 +143,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     // SAFETY: all fields may be zero.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
-    (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD as _);
+    // Without the padding of `ONE_FD`, in which a second descriptor would fit, which nobody would close.
+    (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), ONE_FD_EXACTLY as _);
     // SAFETY: `message` points at `bytes` and `control`, with their lengths, and both outlive the call.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
@@ -213,6 +214,11 @@ const ONE_FD: usize = {
     // SAFETY: computes a length.
     unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) as usize }
 };
+/// The same without padding at its end.
+const ONE_FD_EXACTLY: usize = {
+    // SAFETY: computes a length.
+    unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize }
+};
 const CONTROL: usize = 64;
 const _: () = assert!(ONE_FD <= CONTROL);
 
@@ -233,6 +239,7 @@ fn checked(answer: libc::c_int) -> io::Result<libc::c_int> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -249,6 +256,37 @@ mod tests {
         let other = Memory::open(fd).unwrap();
         other.words()[1023].store(7, Ordering::Relaxed);
         assert_eq!((memory.words()[1023].load(Ordering::Relaxed), other.words().len()), (7, 1024));
+    }
+
+    #[test]
+    fn of_two_descriptors_none_is_left_open() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let (reader, writer) = UnixStream::pair().unwrap();
+        let (byte, fds) = (1u8, [writer.as_raw_fd(); 2]);
+        let mut part = libc::iovec { iov_base: (&raw const byte).cast_mut().cast(), iov_len: 1 };
+        let mut control = Control([0; CONTROL]);
+        // SAFETY: all fields may be zero.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        // SAFETY: the control buffer is aligned, outlives the message and has room for one header and two
+        // descriptors; sending changes nothing.
+        let sent = unsafe {
+            let length = size_of_val(&fds) as u32;
+            message.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(length) as _;
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(length) as _;
+            libc::CMSG_DATA(header).cast::<[RawFd; 2]>().write_unaligned(fds);
+            libc::sendmsg(here.as_raw_fd(), &raw const message, 0)
+        };
+        assert_eq!(sent, 1);
+        let (count, fd) = receive(&there, &mut [0; 16]).unwrap();
+        assert_eq!((count, fd.is_some()), (1, true));
+        drop((fd, writer));
+        reader.set_nonblocking(true).unwrap();
+        assert_eq!((&reader).read(&mut [0]).unwrap(), 0, "nobody has the other end");
     }
 
     #[test]

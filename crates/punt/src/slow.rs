@@ -262,6 +262,8 @@ impl RunningService {
         let service = &mut self.service;
         let verdict = catch_unwind(AssertUnwindSafe(|| service.handle(&mut packet, made)));
         let Ok(verdict) = verdict else {
+            // They would be sent as the next service's.
+            made.take().for_each(drop);
             self.status.leave(CutReason::Panicked);
             self.is_over = true;
             return;

@@ -276,6 +276,42 @@ fn who_is_not_expected_or_asks_too_much_is_refused_with_the_reason() {
     assert!(ask(&"x".repeat(33), 1, 1).is_err());
 }
 
+/// A process that was cut off with its forwarder may attach again before the socket refuses it.
+#[test]
+fn who_comes_to_a_removed_attachment_is_told() {
+    let mut router = Router::new("removed", Limits::default());
+    router.below.punt.remove(router.attachment);
+    let mut control = join(router.listener.path(), "echo");
+    let begin = Instant::now();
+    let ended = loop {
+        assert!(begin.elapsed() < PATIENCE);
+        router.below.turn();
+        if let Err(error) = control.wait(Duration::from_millis(1)) {
+            break error;
+        }
+    };
+    assert!(matches!(ended, ClientError::Ended(Some(CutReason::Stopped))), "{ended}");
+    assert_eq!(router.below.punt.add_control("next", Limits::default()), Some(router.attachment));
+}
+
+#[test]
+fn who_comes_when_too_many_are_attaching_is_refused() {
+    let router = Router::new("crowd", Limits::default());
+    let hello = Hello { name: "test".into(), packets: 1, cycles: 1, share: 1 };
+    let (begin, mut came) = (Instant::now(), 0);
+    // The router looks at none of those who come and go.
+    let refused = loop {
+        assert!(begin.elapsed() < PATIENCE && came <= 64, "{came} came");
+        match Control::connect(router.listener.path(), &hello) {
+            Ok(_) => came += 1,
+            Err(error) if error.to_string().ends_with("is there already") => std::thread::yield_now(),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert_eq!(refused, "refused: the memory can't be shared: too many processes or services are attaching");
+    assert_eq!(came, 64);
+}
+
 #[test]
 fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     let mut router = Router::new("promised", Limits::default());

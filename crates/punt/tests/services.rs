@@ -31,8 +31,22 @@ impl Service for Obedient {
                 made.send(77, &[8; 100]);
                 Verdict::Drop
             }
+            4 => {
+                made.send(1, &[9; 100]);
+                panic!("a service may be wrong, and late")
+            }
             _ => panic!("a service may be wrong"),
         }
+    }
+}
+
+/// Changes each packet, and sends it out of a port that does not exist.
+struct Astray;
+
+impl Service for Astray {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
+        packet.bytes_mut()[0] = 9;
+        Verdict::Send { port: 77, band: None }
     }
 }
 
@@ -135,7 +149,9 @@ fn a_service_that_panics_is_cut_off_and_others_go_on() {
     );
     assert!(below.offer(bad, &frame(1, 60)).is_err());
     below.offer(good, &frame(2, 60)).unwrap();
-    below.until(|_| (), |below| below.sends == 1);
+    below.until(|_| (), |below| below.sends > 0);
+    // What the other had made before is nobody's.
+    assert_eq!((below.sends, below.punt.counts(good).made), (1, 0));
 }
 
 #[test]
@@ -272,6 +288,24 @@ fn in_line_moving_packets_takes_no_more_than_its_part_of_the_worker() {
     below.turn_at(second);
     let used = below.punt.counts(flooded).worker_ns - 12_625 * TRIP;
     assert_eq!(used, TRIP + COPIED_LINE + 2 * (TRIP + COPIED_LINE));
+}
+
+/// A verdict without a port passes the packet with its changes, as a valid one may.
+#[test]
+fn a_changed_packet_for_no_port_keeps_its_original_beginning() {
+    let service = InlineService {
+        name: "astray".into(),
+        service: Box::new(Astray),
+        time: Nanos(1000),
+        weight: 1,
+        limits: Limits::default(),
+    };
+    let inline = Inline::new(vec![service], turns());
+    let (attachment, mut below) = (AttachmentId::slow(0), Below::new(Punt::simulated(vec![0, 1], inline)));
+    below.offer_at(Nanos(10), attachment, &frame(1, 60)).unwrap();
+    below.turn_at(Nanos(1010));
+    let original: Vec<u8> = below.punt.rewritten().iter().map(|(_, line)| line[0]).collect();
+    assert_eq!((below.passes, below.punt.counts(attachment).faults, original), (1, 1, vec![1]));
 }
 
 #[test]

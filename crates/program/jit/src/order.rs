@@ -3,7 +3,7 @@
 
 use crate::CompileError;
 use longwire_program::memory::MAX_FRAMES;
-use longwire_program::{Code, Instruction};
+use longwire_program::{Code, Helper, Instruction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function of a program.
@@ -34,7 +34,8 @@ impl Body {
     }
 }
 
-/// Most instructions of all functions together: each is compiled once for every function that reaches it.
+/// Most instructions of all functions together: each is compiled once for every function that reaches it, and
+/// a tail call has a comparison for each program.
 const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
 
 /// The program itself, then the functions that it calls, and the targets of tail calls with theirs.
@@ -43,13 +44,13 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
     let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
     let programs: BTreeSet<usize> = code.programs().map(|(_, start)| start).collect();
     let mut wanted: Vec<usize> = programs.iter().rev().copied().chain([0]).collect();
-    let (mut called, mut total) = (BTreeSet::new(), 0);
+    let (mut called, mut total, comparisons) = (BTreeSet::new(), 0, code.programs().count());
     while let Some(entry) = wanted.pop() {
         if places.contains_key(&entry) {
             continue;
         }
         let (order, back) = walk.order(entry);
-        total += order.len();
+        total += order.len() + comparisons * order.iter().filter(|&&index| is_tail_call(code, index)).count();
         if total > MAX_INSTRUCTIONS {
             return Err(CompileError::TooLarge(MAX_INSTRUCTIONS));
         }
@@ -72,6 +73,11 @@ pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
     let Some(instruction) = code.instructions().get(index) else { return [None, None] };
     let jumps = !instruction.names_function();
     [code.target(index).filter(|_| jumps), instruction.falls_through().then_some(index + 1)]
+}
+
+fn is_tail_call(code: &Code, index: usize) -> bool {
+    let tail_call = Instruction::Call { helper: Helper::TailCall.number() };
+    code.instructions().get(index) == Some(&tail_call)
 }
 
 fn callees<'a>(code: &'a Code, order: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
@@ -169,6 +175,14 @@ mod tests {
         let bodies = bodies(&assemble(text).unwrap()).unwrap();
         assert_eq!(bodies[0].order.len(), 7);
         assert_eq!(bodies[0].back, BTreeSet::from([(2, 1), (4, 4), (2, 5)]));
+    }
+
+    #[test]
+    fn tail_calls_are_as_long_as_there_are_programs() {
+        let code = assemble(&format!("{} exit", "call tail_call\n ".repeat(400))).unwrap();
+        let of = |programs| bodies(&code.clone().with_programs((1..=programs).map(|number| (number, 0))));
+        assert!(of(300).is_ok());
+        assert!(matches!(of(400), Err(CompileError::TooLarge(_))));
     }
 
     #[test]

@@ -195,6 +195,8 @@ impl Types {
         let mut maker = Maker::new(&btf);
         let shape = match &self.maps.get(place).ok_or(ShapeError::None)?.value {
             ValueType::One(id) => maker.whole(*id)?,
+            // A section of texts has no variables, and would be displayed as a structure without members.
+            ValueType::Variables(variables) if variables.is_empty() => return Err(ShapeError::None),
             ValueType::Variables(variables) => maker.section(variables, map.value_size)?,
         };
         fitting(shape, map.value_size)
@@ -351,7 +353,10 @@ impl<'b, 'd> Maker<'b, 'd> {
             match shape {
                 // Members of an anonymous member are treated as members of this type.
                 Shape::Struct { fields: inner, .. } if name.is_empty() => {
-                    fields.extend(inner.into_iter().map(|field| Field { bit: bit + field.bit, ..field }));
+                    for field in inner {
+                        let bit = bit.checked_add(field.bit).ok_or(ShapeError::Beyond)?;
+                        fields.push(Field { bit, ..field });
+                    }
                 }
                 shape => fields.push(Field { name: name.into(), bit, shape }),
             }
@@ -377,7 +382,7 @@ fn integer(name: &str, size: u32, encoding: u32) -> Result<Shape, ShapeError> {
 
 /// Bit offset of a member at this byte, if it fits the size.
 fn within(offset: u32, shape: &Shape, size: u32) -> Result<u32, ShapeError> {
-    let fits = u64::from(offset) + shape.size() <= u64::from(size);
+    let fits = shape.size().saturating_add(offset.into()) <= u64::from(size);
     offset.checked_mul(8).filter(|_| fits).ok_or(ShapeError::Beyond)
 }
 
@@ -457,6 +462,14 @@ mod tests {
         assert!(bits(29 | 3 << 24).is_ok());
         assert_eq!(bits(30 | 3 << 24), Err(ShapeError::Beyond));
         assert_eq!(bits(200 << 24), Err(ShapeError::Beyond));
+        // Its place, and that of its own member, are together beyond any number of bits.
+        let far: &[u32] = &[0, STRUCT | 1, 1 << 30, 5, 1, 0xffff_ffe0];
+        let anonymous: &[u32] = &[0, STRUCT | 1, u32::MAX, 0, 2, 0xffff_fff8];
+        assert_eq!(shape(&[WORD, far, anonymous], 3), Err(ShapeError::Beyond));
+        // So is the size of a member.
+        let huge = |of| vec![0, ARRAY, 0, of, 1, u32::MAX];
+        let member: &[u32] = &[0, STRUCT | 1, 8, 5, 4, 8];
+        assert_eq!(shape(&[WORD, &huge(1), &huge(2), &huge(3), member], 5), Err(ShapeError::Beyond));
         // Types without values: a function, and void.
         assert_eq!(shape(&[WORD, &[5, 12 << 24, 1]], 2), Err(ShapeError::Kind));
         assert_eq!(shape(&[WORD], 0), Err(ShapeError::None));

@@ -58,7 +58,7 @@ mod tests {
                 assert!(!is_helper(name) && number.map(instead) == Some(*fix), "{name}");
             }
             let named = fix.strip_prefix("use ").and_then(|rest| rest.split([' ', ',', ';']).next());
-            assert!(named.is_none_or(|named| is_helper(named) || named == "atomic"), "{fix}");
+            assert!(named.is_none_or(is_helper), "{fix}");
         }
     }
 

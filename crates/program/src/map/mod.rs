@@ -125,7 +125,8 @@ impl Maps {
         let known = |spec: &MapSpec| {
             let copies = if spec.kind.is_per_worker() { workers.max(1) } else { 1 };
             let alike = |map: &&Arc<Map>| map.spec == *spec && map.copies == copies;
-            before.and_then(|before| before.maps.iter().find(alike)).cloned()
+            let before = before.filter(|before| spec.means_the_same(&before.maps, specs))?;
+            before.maps.iter().find(alike).cloned()
         };
         let mut bytes = 0;
         for spec in specs {

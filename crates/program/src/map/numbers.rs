@@ -2,6 +2,7 @@
 
 use super::{Map, MapKind, MapSpec};
 use crate::{ExitKind, Size};
+use std::sync::Arc;
 
 /// Entry of a map of targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,13 @@ impl MapSpec {
         let place = |name: &str| self.exits.iter().position(|exit| **exit == *name && !name.is_empty());
         let number = exit.map_or(Some(0), |name| Some(place(name)? as u64 + 1))?;
         Some((u64::from(first) | number << 32).to_le_bytes())
+    }
+
+    /// Whether the numbers in a map of maps are those of maps with the same names before and now.
+    pub(super) fn means_the_same(&self, before: &[Arc<Map>], now: &[Self]) -> bool {
+        let mut numbers = self.inner.iter().flat_map(|inner| inner.maps.iter()).map(|&map| map as usize);
+        let name_before = |map: usize| before.get(map).map(|map| &map.spec.name);
+        numbers.all(|map| name_before(map) == now.get(map).map(|spec| &spec.name))
     }
 
     /// Whether a value names no program (0 or negative, as in the kernel) or a permitted one.

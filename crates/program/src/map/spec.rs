@@ -262,7 +262,7 @@ impl MapSpec {
         if let Some(capacity) = self.ring_capacity() {
             return copies * footprint(capacity);
         }
-        // A hash map has the key, at most two bucket words, and an entry in the free list.
+        // A hash map has the key, at most four slots, and an entry in the free list.
         let beside = if self.kind.is_array() { 0 } else { u64::from(self.key_size).next_multiple_of(8) + 36 };
         u64::from(self.max_entries) * (self.stride() as u64 * copies + beside)
     }

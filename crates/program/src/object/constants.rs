@@ -36,18 +36,19 @@ pub(super) fn found(
     let Some(btf) = btf else { return constants };
     for (&section, map) in &declared.by_section {
         let Ok(map) = *map else { continue };
-        if !specs[map as usize].is_constant() {
+        let name = file.sections[section].name;
+        // As for the types: of sections with one name only the first has variables.
+        let is_first = file.section(name).is_some_and(|(first, _)| first == section);
+        if !is_first || !specs[map as usize].is_constant() {
             continue;
         }
-        for variable in btf.variables(file.sections[section].name) {
-            let mut symbols = file.symbols.iter();
-            let symbol = symbols.find(|one| one.section == Some(section) && one.name == variable.name);
+        let offsets = file.offsets(section);
+        for variable in btf.variables(name) {
+            let offset = offsets.get(variable.name).and_then(|&offset| usize::try_from(offset).ok());
             let numbers = btf.volatile_numbers(variable.type_id).filter(|numbers| {
                 matches!(numbers.size, 1 | 2 | 4 | 8) && (1..=MOST_NUMBERS).contains(&numbers.count)
             });
-            if let (Some(symbol), Some(numbers)) = (symbol, numbers)
-                && let Ok(offset) = usize::try_from(symbol.value)
-            {
+            if let (Some(offset), Some(numbers)) = (offset, numbers) {
                 let (size, count) = (numbers.size as usize, numbers.count as usize);
                 let constant = Constant { map, offset, size, count, signed: numbers.signed };
                 if constant.bytes(specs).is_some() {

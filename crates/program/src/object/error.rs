@@ -266,6 +266,9 @@ pub enum LinkFault {
     /// No map begins at this offset.
     #[error("no map begins at byte {0} of section .maps")]
     NoMap(u64),
+    /// It names a map by a number that the object does not have.
+    #[error("it names map {0} by number, and the object has no such map; compile it with clang")]
+    NoMapNumber(u32),
     /// The address is beyond the section's end.
     #[error("byte {offset} lies beyond section {section}")]
     Beyond {

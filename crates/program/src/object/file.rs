@@ -118,6 +118,12 @@ impl<'d> File<'d> {
         self.sections.iter().enumerate().find(|(_, section)| section.name == name)
     }
 
+    /// Offsets of a section's symbols, by name.
+    pub(super) fn offsets(&self, section: usize) -> BTreeMap<&'d str, u64> {
+        let here = self.symbols.iter().filter(|symbol| symbol.section == Some(section));
+        here.map(|symbol| (symbol.name, symbol.value)).collect()
+    }
+
     /// Name of a symbol in messages: section symbols have none of their own.
     pub(super) fn symbol_name(&self, symbol: &Symbol<'d>) -> &'d str {
         match (symbol.name, symbol.section) {

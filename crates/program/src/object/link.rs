@@ -4,8 +4,8 @@ use super::error::LinkFault;
 use super::file::{File, Reference, ReferenceKind};
 use super::maps::{LEGACY, MAPS, ObjectMaps};
 use crate::btf::{Ext, External};
-use crate::{Code, CodeError, Instruction, MapSpec, Register};
-use std::collections::{BTreeMap, HashMap};
+use crate::{Code, CodeError, Instruction, MapKind, MapSpec, Register};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A function of an object in its section.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(super) struct LinkedProgram {
     pub slots: Vec<usize>,
     /// Targets of tail calls, by number: the function's index in the object, and its first instruction.
     pub programs: BTreeMap<u32, (usize, usize)>,
+    /// The program arrays that have them.
+    arrays: BTreeSet<u32>,
 }
 
 /// An error, with its function and slot in the section.
@@ -73,10 +75,12 @@ impl Linker<'_, '_> {
             done += 1;
             placed.insert(body, slot);
             linked.functions.push((body, linked.instructions.len()));
-            let first_call = calls.len();
+            let (first_call, arrays) = (calls.len(), linked.arrays.len());
             slot += self.add(body, slot, &mut linked, &mut calls)?;
             let called = calls[first_call..].iter().map(|call| call.body);
-            for body in called.chain(linked.programs.values().map(|&(body, _)| body)) {
+            // Without a new array the same programs.
+            let named = linked.programs.values().filter(|_| linked.arrays.len() > arrays);
+            for body in called.chain(named.map(|&(body, _)| body)) {
                 placed.entry(body).or_insert_with(|| {
                     waiting.push(body);
                     0
@@ -86,9 +90,9 @@ impl Linker<'_, '_> {
                 break;
             }
         }
+        let firsts: HashMap<usize, usize> = linked.functions.iter().copied().collect();
         for (body, first) in linked.programs.values_mut() {
-            let function = linked.functions.iter().find(|(placed, _)| placed == body);
-            *first = function.map_or(linked.instructions.len(), |&(_, first)| first);
+            *first = firsts.get(body).copied().unwrap_or(linked.instructions.len());
         }
         for call in calls {
             let Some(&target) = placed.get(&call.body) else { continue };
@@ -149,8 +153,8 @@ impl Linker<'_, '_> {
                     if let Instruction::CallKernel { id } = plain {
                         return Err(fail(LinkFault::KernelFunction(id.to_string().into())));
                     }
-                    if let Instruction::LoadMap { map, .. } = plain {
-                        self.note_programs(&self.specs[map as usize], linked);
+                    if let Instruction::LoadMap { map, .. } | Instruction::LoadMapValue { map, .. } = plain {
+                        self.use_map(map, linked).map_err(fail)?;
                     }
                     linked.instructions.push(plain);
                 }
@@ -171,13 +175,21 @@ impl Linker<'_, '_> {
         Ok(body.slots)
     }
 
-    /// Adds the programs of a program array.
-    fn note_programs(&self, map: &MapSpec, linked: &mut LinkedProgram) {
-        for number in map.programs(0, u32::MAX) {
-            if let Some(&body) = self.programs.get(number as usize - 1) {
-                linked.programs.insert(number, (body, 0));
+    /// Checks a map that the program loads, and adds the programs of a program array.
+    fn use_map(&self, map: u32, linked: &mut LinkedProgram) -> Result<(), LinkFault> {
+        // Instructions may name maps by number, without a relocation.
+        let spec = self.specs.get(map as usize).ok_or(LinkFault::NoMapNumber(map))?;
+        if spec.max_entries == 0 {
+            return Err(LinkFault::NoEntries(spec.name.clone()));
+        }
+        if spec.kind == MapKind::ProgArray && linked.arrays.insert(map) {
+            for number in spec.programs(0, u32::MAX) {
+                if let Some(&body) = self.programs.get(number as usize - 1) {
+                    linked.programs.insert(number, (body, 0));
+                }
             }
         }
+        Ok(())
     }
 
     /// Applies a relocation to an instruction.
@@ -235,11 +247,7 @@ impl Linker<'_, '_> {
         match section.name {
             MAPS => {
                 let map = self.declared.by_offset.get(&offset).ok_or(LinkFault::NoMap(offset))?;
-                let map = map.clone()?;
-                if self.specs[map as usize].max_entries == 0 {
-                    return Err(LinkFault::NoEntries(name()));
-                }
-                Ok(Instruction::LoadMap { dst, map })
+                Ok(Instruction::LoadMap { dst, map: map.clone()? })
             }
             LEGACY => Err(LinkFault::LegacyMap(name())),
             other => {

@@ -82,13 +82,14 @@ fn is_data(name: &str) -> bool {
         .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// The variables of a data section: name, type, and offset by symbol.
+/// The variables of a data section: name, type, and offset by symbol. Of sections with one name only the first
+/// has any: the types name them by section, and hostile files have hundreds of such sections.
 fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
-    let Some(btf) = btf else { return Vec::new() };
-    let here = file.symbols.iter().filter(|symbol| symbol.section == Some(section));
-    let offsets: BTreeMap<&str, u64> = here.map(|symbol| (symbol.name, symbol.value)).collect();
-    let variables = btf.variables(file.sections[section].name).into_iter();
-    let known = variables.filter_map(|variable| {
+    let name = file.sections[section].name;
+    let is_first = file.section(name).is_some_and(|(first, _)| first == section);
+    let Some(btf) = btf.filter(|_| is_first) else { return Vec::new() };
+    let offsets = file.offsets(section);
+    let known = btf.variables(name).into_iter().filter_map(|variable| {
         let offset = u32::try_from(*offsets.get(variable.name)?).ok()?;
         Some((variable.name.into(), variable.type_id, offset))
     });
@@ -116,9 +117,36 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
     })
 }
 
-/// Parses a map from the type of its variable: numbers are lengths of arrays that members point to
-/// (`__uint`), types are targets of members (`__type`).
+/// Parses a map from the type of its variable.
 fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTypes), MapError> {
+    let (spec, types, values) = declaration(btf, name, type_id)?;
+    let inner = match values {
+        Some(id) if spec.kind.is_of_maps() => Some(inner(btf, &format!("{name}.inner"), id)?),
+        _ => None,
+    };
+    Ok((MapSpec { inner, ..spec }, types))
+}
+
+/// Declaration of the maps in a map of maps. The matching maps are determined later.
+fn inner(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<Inner, MapError> {
+    // Its own values are not followed: a type may contain itself.
+    let (mut spec, ..) = declaration(btf, name, type_id)?;
+    // Others may have more: assume the maximum where it matters.
+    spec.max_entries = MapSpec::MAX_ENTRIES;
+    // Other types are refused with the map that declares them.
+    if spec.kind.is_held() {
+        spec.check()?;
+    }
+    Ok(Inner { spec: Box::new(spec), maps: Box::default() })
+}
+
+/// Parses a map without its inner maps, of which it returns the type: numbers are lengths of arrays that
+/// members point to (`__uint`), types are targets of members (`__type`).
+fn declaration(
+    btf: &Btf<'_>,
+    name: &str,
+    type_id: u32,
+) -> Result<(MapSpec, MapTypes, Option<u32>), MapError> {
     let fail = |fault| MapError { name: name.into(), fault };
     let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);
     let (mut lock, mut values) = (None, None);
@@ -147,27 +175,14 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTy
     if flags & !(IGNORED_FLAGS | READ_ONLY) != 0 {
         return Err(fail(MapFault::Flags(flags)));
     }
-    let inner = match values {
-        Some(id) if found.is_of_maps() => Some(inner(btf, &format!("{name}.inner"), id)?),
-        _ => None,
-    };
     // Numbers of its contents, whose types have no size.
     let numbers = found == MapKind::ProgArray || found.is_of_maps();
     let types = MapTypes { key, value: ValueType::One(value) };
     let value_size = if numbers && value_size == 0 { 4 } else { value_size };
     let spec = MapSpec {
         read_only: flags & READ_ONLY != 0,
-        inner,
         lock,
         ..MapSpec::new(name, found, key_size, value_size, MapSpec::rounded(found, entries))
     };
-    Ok((spec, types))
-}
-
-/// Declaration of the maps in a map of maps. The matching maps are determined later.
-fn inner(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<Inner, MapError> {
-    let (mut spec, _) = definition(btf, name, type_id)?;
-    // Others may have more: assume the maximum where it matters.
-    spec.max_entries = MapSpec::MAX_ENTRIES;
-    Ok(Inner { spec: Box::new(spec), maps: Box::default() })
+    Ok((spec, types, values))
 }

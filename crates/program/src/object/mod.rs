@@ -125,7 +125,8 @@ impl<'d> Object<'d> {
         }
         values::fill(&file, &mut declared, |section, value| {
             let body = starts.get(&(section, usize::try_from(value / 8).ok()?))?;
-            let place = programs.iter().position(|program| program == body)?;
+            // They are in the order of their functions.
+            let place = programs.binary_search(body).ok()?;
             Some(place as u32 + 1)
         });
         let specs: Arc<[MapSpec]> = std::mem::take(&mut declared.specs).into();

@@ -27,7 +27,7 @@ pub(super) fn fill(file: &File<'_>, declared: &mut ObjectMaps, program: impl Fn(
         let Some((&start, place)) = declared.by_offset.range_mut(..=offset).next_back() else { continue };
         let (Ok(map), Some(&values)) = (place.clone(), declared.values.get(&start)) else { continue };
         let spec = &mut declared.specs[map as usize];
-        let found = entry(offset, start + values, spec).and_then(|entry| {
+        let found = entry(offset, start.saturating_add(values), section.data, spec).and_then(|entry| {
             let (number, what) = if spec.kind.is_of_maps() {
                 let like = of_map.map(|map| map + 1).filter(|&number| spec.holds(number));
                 (like, "no map of this object, or not like the one that it declares")
@@ -53,14 +53,17 @@ fn find_inner(specs: &mut [MapSpec]) {
     }
 }
 
-/// Index of the entry at this offset, in a map whose values begin at another.
-fn entry(offset: u64, values: u64, spec: &MapSpec) -> Result<usize, MapFault> {
+/// Index of the entry at this offset of `.maps`, in a map whose values begin at another. It is within the
+/// section's bytes, so that a small file can't ask for much memory.
+fn entry(offset: u64, values: u64, section: &[u8], spec: &MapSpec) -> Result<usize, MapFault> {
     let beyond = offset.checked_sub(values).filter(|beyond| beyond % POINTER == 0);
     let entry = beyond.map_or(u64::MAX, |beyond| beyond / POINTER);
     let what = if !spec.kind.is_of_maps() && spec.kind != MapKind::ProgArray {
         "an address, which maps of this type can't hold: leave it out"
     } else if spec.key_size != 4 {
         "a number, and keys of this map are none: fill it when it is installed"
+    } else if offset >= section.len() as u64 {
+        "beyond the bytes of section .maps: compile the object again"
     } else if entry >= u64::from(spec.max_entries) {
         "beyond max_entries: make that greater"
     } else {

@@ -153,6 +153,8 @@ impl<'p> Explorer<'p> {
         self.all_given_back(state)?;
         let Some((_, map)) = call.map else { return Ok(()) };
         let entry = state.register(Register::R3).as_scalar().unwrap_or(Scalar::ANY).low_half();
+        // Arrays may have a million entries, and all up to the last are passed in each visit.
+        self.compare((map.initial.len() / 4).min(entry.max as usize + 1));
         for number in map.programs(entry.min as u32, entry.max as u32) {
             self.note_tail_call(index, number, map)?;
         }

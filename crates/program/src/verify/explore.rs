@@ -358,7 +358,7 @@ impl<'p> Explorer<'p> {
         self.structure.function_at(entry)
     }
 
-    /// Counts comparisons of states, which take time as visits do.
+    /// Counts comparisons of states, or what is as quick, which take time as visits do.
     pub fn compare(&mut self, pairs: usize) {
         self.steps += pairs / PASSED;
     }
@@ -443,8 +443,9 @@ impl<'p> Explorer<'p> {
     pub fn note_tail_call(&mut self, index: usize, number: u32, map: &MapSpec) -> Result<(), Rejection> {
         let start = self.program.code.program(number);
         let start = start.ok_or_else(|| Rejection::NoProgram { map: map.name.clone(), number })?;
-        self.tail_calls.entry(index).or_default().insert(start);
-        self.unfollowed.push(start);
+        if self.tail_calls.entry(index).or_default().insert(start) {
+            self.unfollowed.push(start);
+        }
         Ok(())
     }
 

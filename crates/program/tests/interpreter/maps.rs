@@ -95,6 +95,9 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!(redirect(1, 2), Verdict::Pass);
     assert_eq!(redirect(9, 1), Verdict::Drop(None));
     assert_eq!(redirect(2, 8), Verdict::Aborted(Abort::Returned));
+    // The upper half of a key does not count.
+    let text = "r1 = map[0] ll\n r2 = 0x100000002 ll\n r3 = 0\n call redirect_map\n exit";
+    assert_eq!(run(&mut bench, text).unwrap().verdict, Verdict::Redirect(Redirect::Port(6)));
     // An entry can be read, not written.
     let entry = |then: &str| format!("w0 = 2\n {LOOKUP}\n {then}\n exit");
     assert_eq!(run(&mut bench, &entry("r0 = *(u32 *)(r0 + 0)")).unwrap().returned, 6);

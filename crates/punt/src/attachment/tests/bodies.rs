@@ -13,8 +13,10 @@ fn bodies_are_given_on_demand() {
     {
         bench.say(down::FETCH, [0, 0, from | u64::from(count) << 32], &[]);
         bench.collect(MS);
-        let (opening, _, bytes) = bench.told().unwrap();
+        let (opening, facts, bytes) = bench.told().unwrap();
         assert_eq!((opening.kind, bytes), (up::BODY, frame(1500)[given].to_vec()), "{count} from {from}");
+        // Where a packet has its expiry, a body has what was requested.
+        assert_eq!(facts.expires, from | u64::from(count) << 32);
     }
     assert_eq!((bench.attachment.counts.bodies, bench.attachment.counts.faults), (4, 0));
     // Beyond the end, and of a packet that is not up: an empty answer, and a fault.
