@@ -149,7 +149,8 @@ impl Pipe {
             }
             None => {
                 let what = format!("bw: \"{word}\" is not a bandwidth");
-                return Err(ImportError::new(words.line, what, "write bw 1Mbit/s"));
+                let fix = "ipfw reads whole numbers: write bw 1500Kbit/s";
+                return Err(ImportError::new(words.line, what, fix));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ const AAL5_TRAILER: i64 = 8;
 
 /// Sets the bytes that tc counts: the frame without FCS, and an overhead.
 pub(super) fn framed(line: usize, stage: &mut Stage, overhead: i64, atm: bool, notes: &mut Notes) {
-    let all = HEADER + overhead - if atm { AAL5_TRAILER } else { 0 };
+    let all = overhead.saturating_add(HEADER - if atm { AAL5_TRAILER } else { 0 });
     stage.set("framing", if atm { "atm" } else { "ip" });
     match u64::try_from(all) {
         Ok(all) if all <= 1000 => stage.set("overhead", &all.to_string()),

@@ -283,7 +283,7 @@ impl Table {
                 notes.add(
                     rule.line,
                     &rule.text,
-                    "no packet reaches it: an earlier rule has its addresses, or none matches",
+                    "no packet reaches it: another rule has its addresses, or none matches",
                 );
             } else if self.pipes.contains_key(&rule.number) {
                 pairs.insert((from, to), rule.number);
@@ -356,7 +356,7 @@ impl Table {
                     *place = Some((rule.number, rule.queue));
                     takers.push((rule.line, rule.number));
                 } else {
-                    notes.add(rule.line, &rule.text, "an earlier rule has the packets of this direction");
+                    notes.add(rule.line, &rule.text, "another rule has the packets of this direction");
                 }
             }
         }

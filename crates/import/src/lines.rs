@@ -48,7 +48,7 @@ impl Line {
 /// The commands of a text, without empty ones.
 ///
 /// # Errors
-/// If a quote is not closed, or the text is too long.
+/// If a quote or an expression is not closed, or the text is too long.
 pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
     let mut all = marked(text)?;
     for word in all.iter_mut().flat_map(|line| &mut line.words) {
@@ -62,8 +62,13 @@ pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
 /// The commands of a text, with dollars marked by their quoting.
 ///
 /// # Errors
-/// If a quote is not closed, or the text is too long.
+/// If a quote or an expression is not closed, or the text is too long.
 pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
+    read(text, true)
+}
+
+/// The commands of a text. Here-documents are not looked for in their own text.
+fn read(text: &str, has_documents: bool) -> Result<Vec<Line>, ImportError> {
     let mut reader = Reader {
         chars: text.chars().peekable(),
         all: Vec::new(),
@@ -76,6 +81,9 @@ pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
         cases: 0,
         alternatives: 0,
         joined: CommandCondition::Not,
+        has_documents,
+        is_document: false,
+        documents: Vec::new(),
     };
     while let Some(c) = reader.next() {
         reader.take(c)?;
@@ -100,6 +108,11 @@ struct Reader<'t> {
     alternatives: usize,
     /// The operator before the next command.
     joined: CommandCondition,
+    /// Whether here-documents are looked for, and whether the redirected word is the end of one.
+    has_documents: bool,
+    is_document: bool,
+    /// The ends of the documents that begin in the next line.
+    documents: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -113,14 +126,16 @@ impl Reader<'_> {
         match c {
             '\\' => self.escaped(),
             '\'' | '"' => self.quoted(c)?,
-            '$' | '`' => self.substituted(c, '$'),
+            '$' | '`' => self.substituted(c, '$')?,
             '#' if self.word.is_none() => while self.chars.next_if(|c| *c != '\n').is_some() {},
             '<' | '>' => {
                 // The number before it is a file descriptor.
                 self.word.take_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
                 self.end_word()?;
-                while self.chars.next_if(|c| "<>&-".contains(*c)).is_some() {}
+                let mut operator = String::from(c);
+                operator.extend(std::iter::from_fn(|| self.chars.next_if(|c| "<>&-".contains(*c))));
                 self.redirected = true;
+                self.is_document = self.has_documents && ["<<", "<<-"].contains(&&*operator);
             }
             '&' if self.chars.peek() == Some(&'>') => self.end_word()?,
             '(' if self.heads_function() => {
@@ -152,7 +167,13 @@ impl Reader<'_> {
                 self.end_command()?;
                 self.joined = CommandCondition::And;
             }
-            '\n' | ';' | '&' => self.end_command()?,
+            '\n' => {
+                self.end_command()?;
+                for end in std::mem::take(&mut self.documents) {
+                    self.document(&end)?;
+                }
+            }
+            ';' | '&' => self.end_command()?,
             c if c.is_whitespace() => self.end_word()?,
             c => self.push(c),
         }
@@ -222,7 +243,7 @@ impl Reader<'_> {
         while let Some(c) = self.next() {
             match c {
                 c if c == quote => return Ok(()),
-                '$' | '`' if quote == '"' => self.substituted(c, QUOTED_DOLLAR),
+                '$' | '`' if quote == '"' => self.substituted(c, QUOTED_DOLLAR)?,
                 '$' => self.push(PLAIN_DOLLAR),
                 '\\' if quote == '"' && self.chars.peek().is_some_and(|c| "\\\"$`\n".contains(*c)) => {
                     self.escaped();
@@ -234,35 +255,54 @@ impl Reader<'_> {
     }
 
     /// A dollar with its expression, or a command in backquotes.
-    fn substituted(&mut self, c: char, dollar: char) {
+    fn substituted(&mut self, c: char, dollar: char) -> Result<(), ImportError> {
+        let opened = self.line;
+        let unclosed = |open: char| {
+            ImportError::new(opened, format!("a {open} is not closed"), "close it, or put it in quotes")
+        };
         self.push(if c == '$' { dollar } else { c });
         if c == '`' {
             while let Some(c) = self.next() {
                 self.push(c);
                 if c == '`' {
-                    return;
+                    return Ok(());
                 }
             }
-            return;
+            return Err(unclosed('`'));
         }
         let (open, close) = match self.chars.peek() {
             Some('(') => ('(', ')'),
             Some('{') => ('{', '}'),
-            _ => return,
+            _ => return Ok(()),
         };
-        let mut depth = 0;
+        let (mut depth, mut quote) = (0, None);
         while let Some(c) = self.next() {
             self.push(c);
-            depth += i32::from(c == open) - i32::from(c == close);
+            match c {
+                // In a command, quoted parentheses are literal.
+                '\\' if open == '(' && quote != Some('\'') => {
+                    if let Some(c) = self.next() {
+                        self.push(c);
+                    }
+                }
+                '\'' | '"' if open == '(' && quote.is_none() => quote = Some(c),
+                c if quote == Some(c) => quote = None,
+                c if quote.is_none() => depth += i32::from(c == open) - i32::from(c == close),
+                _ => {}
+            }
             if depth == 0 {
-                return;
+                return Ok(());
             }
         }
+        Err(unclosed(open))
     }
 
     fn end_word(&mut self) -> Result<(), ImportError> {
         if let Some(word) = self.word.take() {
             if std::mem::take(&mut self.redirected) {
+                if std::mem::take(&mut self.is_document) {
+                    self.documents.push(word);
+                }
                 return Ok(());
             }
             if self.words.len() == MOST_WORDS {
@@ -281,19 +321,50 @@ impl Reader<'_> {
         if !self.words.is_empty() {
             self.cases += usize::from(self.words.iter().any(|word| word == "case"));
             self.cases -= usize::from(self.cases > 0 && self.words[0] == "esac");
-            if self.all.len() == MOST_COMMANDS {
-                let what = format!("there are more than {MOST_COMMANDS} commands");
-                return Err(ImportError::new(self.line, what, "import a part of them"));
-            }
             let words = std::mem::take(&mut self.words);
-            self.all.push(Line {
-                number: self.started,
-                words,
-                maybe: false,
-                joined: std::mem::take(&mut self.joined),
-            });
+            let joined = std::mem::take(&mut self.joined);
+            self.put(Line { number: self.started, words, maybe: false, joined })?;
         }
         Ok(())
+    }
+
+    fn put(&mut self, line: Line) -> Result<(), ImportError> {
+        if self.all.len() == MOST_COMMANDS {
+            let what = format!("there are more than {MOST_COMMANDS} commands");
+            return Err(ImportError::new(self.line, what, "import a part of them"));
+        }
+        self.all.push(line);
+        Ok(())
+    }
+
+    /// Reads a here-document up to the line `end`. It has commands, for `tc -batch -`, or is a text, whose
+    /// quotes open nothing behind it.
+    fn document(&mut self, end: &str) -> Result<(), ImportError> {
+        let (mut ahead, mut text, mut lines) = (self.chars.clone(), String::new(), 0);
+        loop {
+            if ahead.peek().is_none() {
+                // No document, as in ((1 << 2)).
+                self.has_documents = false;
+                return Ok(());
+            }
+            let line: String = ahead.by_ref().take_while(|c| *c != '\n').collect();
+            lines += 1;
+            if line.trim_start_matches('\t').trim_end_matches('\r') == end {
+                break;
+            }
+            text += &line;
+            text.push('\n');
+        }
+        let before = self.line - 1;
+        self.chars = ahead;
+        self.line += lines;
+        match read(&text, false) {
+            Ok(lines) => {
+                lines.into_iter().try_for_each(|line| self.put(Line { number: before + line.number, ..line }))
+            }
+            Err(error) if error.what.ends_with("is not closed") => Ok(()),
+            Err(error) => Err(ImportError { line: before + error.line, ..error }),
+        }
     }
 }
 
@@ -311,6 +382,41 @@ mod tests {
         let expected = [(3, "tc|qdisc|add|a bcd"), (5, "x"), (5, "y|z"), (6, "#w")];
         assert_eq!(split(text), expected.map(|(line, text)| (line, text.to_owned())));
         assert_eq!(commands("a\n'b").unwrap_err().to_string(), "line 2: a ' is not closed; close the quote");
+    }
+
+    /// An open expression is an error, as in a shell: it must not swallow the commands that follow.
+    #[test]
+    fn expressions_are_closed() {
+        for (text, wanted) in [
+            ("a\nb=$(c\nd", "line 2: a ( is not closed"),
+            ("a ${b\nc", "line 1: a { is not closed"),
+            ("a\n\n`b\nc", "line 3: a ` is not closed"),
+            ("a \"$(b\"", "line 1: a ( is not closed"),
+        ] {
+            let error = commands(text).unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{text}: {error}");
+        }
+        let closed = split("a $(b '(' \")\" \\') c\nd");
+        assert_eq!(closed, [(1, "a|$(b '(' \")\" \\')|c".to_owned()), (2, "d".to_owned())]);
+    }
+
+    /// A text between commands may have an apostrophe; a batch of tc is commands.
+    #[test]
+    fn documents_end_with_their_line() {
+        let text = "cat <<-'END'\n\tDon't\n\tEND\ntc -b - <<E | cat\na $b\nc d\nE\ne \"it's\"\n\
+            ((1 << 2))\nf <<G\ng";
+        let expected = [
+            (1, "cat"),
+            (4, "tc|-b|-"),
+            (4, "cat"),
+            (5, "a|$b"),
+            (6, "c|d"),
+            (8, "e|it's"),
+            (9, "1"),
+            (10, "f"),
+            (11, "g"),
+        ];
+        assert_eq!(split(text), expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]

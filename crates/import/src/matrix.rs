@@ -147,7 +147,8 @@ fn is_list(head: &[String], rows: &[(usize, Vec<String>)]) -> bool {
 
 /// Whether the head names the regions of the rows, as a table does.
 fn names_rows(head: &[String], rows: &[(usize, Vec<String>)]) -> bool {
-    rows.iter().all(|(_, row)| head[1..].contains(&row[0]))
+    let names: BTreeSet<&String> = head[1..].iter().collect();
+    rows.iter().all(|(_, row)| names.contains(&row[0]))
 }
 
 fn is_delay(cell: &str) -> bool {

@@ -37,7 +37,10 @@ impl Table {
             notes.add(line.number, &line.text(), "protocols, ports and interfaces are ignored here");
         }
         let queue = (words[pipe] == "queue").then_some(number);
-        let place = self.place(None);
+        // The last rule that matches decides, or the first quick one.
+        let number_of_rule = self.rules.len() as u64;
+        let is_quick = words[..pipe].contains(&"quick");
+        let place = if is_quick { number_of_rule } else { u64::MAX - number_of_rule };
         self.lead(Rule {
             line: line.number,
             text: line.text(),

@@ -180,30 +180,25 @@ pub(super) fn any_base(text: &str) -> Option<u64> {
     number.ok().filter(|_| !text.contains('+')).map(|number| number & (u64::MAX >> 1))
 }
 
-/// A rate in ipfw's format: `K`, `M`, `G` are powers of 1000; then bits, or bytes if a `B…` other than
-/// `Bit/s` or `by…` follows.
+/// A rate in ipfw's format: a whole number (strtoul); `K`, `M`, `G` are powers of 1000; then bits, or bytes
+/// if `by…`, or a `B` not followed by `i`, follows (sbin/ipfw/dummynet.c, `read_bandwidth`).
 pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
-    let (number, rest) = decimal(text)?;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
     let (power, unit) = match rest.chars().next() {
         Some('K' | 'k') => (1_000, &rest[1..]),
         Some('M' | 'm') => (1_000_000, &rest[1..]),
         Some('G' | 'g') => (1_000_000_000, &rest[1..]),
         _ => (1, rest),
     };
-    let lower = unit.to_ascii_lowercase();
-    let bits = match lower.as_str() {
-        "" | "bit" | "bits" | "bit/s" | "bits/s" | "bps" => 1,
+    let bits = match unit.to_ascii_lowercase().as_str() {
+        "b" | "b/s" | "bps" if unit.starts_with('B') => 8,
+        "" | "b" | "b/s" | "bps" | "bit" | "bits" | "bit/s" | "bits/s" => 1,
         "byte" | "bytes" | "byte/s" | "bytes/s" => 8,
-        "b" | "b/s" => {
-            if unit.starts_with('B') {
-                8
-            } else {
-                1
-            }
-        }
         _ => return None,
     };
-    number.times(power * bits)
+    number.checked_mul(power * bits)
 }
 
 /// A rate in an ns script: `1.5Mb`, `128kb`, `100Mbps`; a bare number is bit/s. A capital `B` alone means
@@ -342,6 +337,8 @@ mod tests {
             ("1000", 1000),
             ("2M", 2_000_000),
             ("1MB", 8_000_000),
+            ("1MBps", 8_000_000),
+            ("1Mbps", 1_000_000),
             ("300kb", 300_000),
             ("1Gbit/s", 1_000_000_000),
         ];
@@ -358,6 +355,7 @@ mod tests {
         for (text, bits) in ns {
             assert_eq!(ns_rate(text), Some(bits), "{text}");
         }
+        assert_eq!((ipfw_rate("1.5Mbit/s"), ipfw_rate("1e3"), ipfw_rate("Mbit/s")), (None, None, None));
         assert_eq!((ipfw_rate("em0"), ns_rate("fast"), ns_rate("5xb")), (None, None, None));
         let sizes = [
             ("1500", Some(1500)),

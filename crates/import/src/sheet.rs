@@ -1,7 +1,7 @@
 //! Writer of scenario text, for people to edit further.
 
 use super::stage::Stage;
-use super::{ImportError, Note, Source, shown};
+use super::{ImportError, Note, Source, shortened, shown};
 use longwire_scenario::quoted;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
@@ -108,7 +108,7 @@ impl Sheet {
     pub(super) fn quote(&mut self, sources: &[Source]) {
         for source in sources {
             if source.file.is_some() {
-                self.quoted.push(shown(source));
+                self.quoted.push(shortened(&shown(source)));
                 continue;
             }
             for line in source.text.lines().filter(|line| !line.trim().is_empty()).take(MOST_QUOTED) {
@@ -329,6 +329,13 @@ mod tests {
         }
         assert!(file_name(2, "a{n}").unwrap_err().to_string().contains("line 2"));
         assert_eq!(file_name(0, "up.trace").unwrap(), "up.trace");
+    }
+
+    #[test]
+    fn names_of_files_stay_in_their_comment() {
+        let mut sheet = Sheet::new("Test.");
+        sheet.quote(&[Source { file: Some("a\n[[host]]".into()), text: String::new() }]);
+        assert_eq!(sheet.text(&[]), "# Test.\n#\n# Imported from:\n#   a [[host]]\n");
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! The contents of an `if`, a `while`, a `case`, or an uncalled function are treated as executed once, with a
 //! note. A branch that the script alone rules out does not change variables that have a value.
 
+mod values;
+
 use super::condition;
 use super::lines::{CommandCondition, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
 use super::shell_branch::Branch;
-use super::{ImportError, Notes, tcl_value};
+use super::{ImportError, Notes};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use values::is_assignment;
 
 /// Most bytes of the words of all commands.
 const MOST_BYTES: usize = 8 << 20;
@@ -27,9 +30,13 @@ pub(super) const IDLE: [&str; 14] = [
 
 /// Notes on commands in an `if` or a `case`, and in a loop of unknown length.
 const ONCE: &str = "its contents are treated as executed once, whatever the condition";
+const UNLISTED: &str = "what it loops over is not known here: its contents are treated as executed once";
 const UNCALLED: &str = "nothing here calls it: its contents are treated as executed once";
 const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken \
     once, and the last one counts: write its steps as [[at]] events with every = \"…\"";
+
+/// Why a block is open that is executed for each item, and needs no note.
+const LOOP: &str = "a loop over a list";
 
 /// The executed commands of a script, with variables replaced. `ours` selects those that get a note if they
 /// are in an `if` or the like.
@@ -79,7 +86,7 @@ struct Shell<'n> {
     ended: Option<bool>,
 }
 
-/// An open `if`, `while`, `until` or `case`, or an uncalled function.
+/// An open `if`, `for`, `while`, `until` or `case`, or an uncalled function.
 struct Block {
     line: usize,
     text: String,
@@ -103,20 +110,48 @@ impl Shell<'_> {
             let open = line.words.iter().take_while(|word| AROUND.contains(&word.as_str())).count();
             match line.words.get(open..).unwrap_or_default() {
                 [head, rest @ ..] if head == "function" || head.ends_with("()") => {
+                    line.words[..open].iter().for_each(|word| self.around(word));
                     at += self.define(line, (head, rest), &lines[at..]);
                 }
                 [first, variable, within, rest @ ..] if first == "for" && within == "in" => {
+                    line.words[..open].iter().for_each(|word| self.around(word));
                     let items = self.words(line.number, rest)?;
                     let length = loop_length(&lines[at..]);
-                    let body = &lines[at..at + length];
-                    for item in items {
-                        self.values.insert(variable.clone(), item);
-                        self.all(body, depth + 1)?;
-                    }
+                    self.repeat((line, variable.as_str()), items, &lines[at..at + length], depth)?;
                     at += length;
                 }
                 _ => self.command(line, depth)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Executes the body of a `for`, with its `done`, for each item.
+    fn repeat(
+        &mut self,
+        (line, variable): (&Line, &str),
+        items: Vec<String>,
+        body: &[Line],
+        depth: usize,
+    ) -> Result<(), ImportError> {
+        let (blocks, done) = (self.blocks.len(), self.done.len());
+        // Looking for the end of a loop without items is work, too.
+        self.steps += if items.is_empty() { body.len() } else { 0 };
+        let is_known = !items.iter().any(|item| item.contains(['$', '`', '{', '*']));
+        for item in items {
+            self.values.insert(variable.to_owned(), item);
+            self.blocks.push(Block {
+                line: line.number,
+                text: String::new(),
+                told: true,
+                why: LOOP,
+                branch: Branch::new(false),
+            });
+            self.all(body, depth + 1)?;
+            self.blocks.truncate(blocks);
+        }
+        if !is_known && self.done[done..].iter().any(|line| (self.ours)(&line.words)) {
+            self.notes.add(line.number, &plain_text(line), UNLISTED);
         }
         Ok(())
     }
@@ -132,6 +167,7 @@ impl Shell<'_> {
         let first = Line { words: rest.to_vec(), ..line.clone() };
         let (length, whole) = body_length(&first, behind);
         if !whole {
+            self.steps += length;
             return 0;
         }
         let body: Rc<[Line]> = std::iter::once(&first).chain(&behind[..length]).cloned().collect();
@@ -185,14 +221,14 @@ impl Shell<'_> {
                     return Ok(());
                 }
                 "if" | "while" | "until" => self.open(line, if first == "if" { ONCE } else { REPEATED }),
-                "fi" | "done" | "esac" => {
-                    self.blocks.pop();
+                // Without a list: in arithmetic, or over the script's arguments.
+                "for" => {
+                    self.open(line, UNLISTED);
+                    return Ok(());
                 }
                 "elif" => self.at_branch(|branch| branch.end(true)),
-                "then" => self.at_branch(Branch::begin),
-                "else" => self.at_branch(|branch| branch.end(false)),
                 "!" => negated = !negated,
-                word if AROUND.contains(&word) => {}
+                word if AROUND.contains(&word) => self.around(word),
                 _ => break,
             }
             words = rest;
@@ -221,7 +257,7 @@ impl Shell<'_> {
         self.done.push(Line {
             number: line.number,
             words,
-            maybe: !self.blocks.is_empty(),
+            maybe: self.blocks.iter().any(|block| block.why != LOOP),
             joined: line.joined,
         });
         Ok(())
@@ -257,9 +293,21 @@ impl Shell<'_> {
     }
 
     fn open(&mut self, line: &Line, why: &'static str) {
-        let text = line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$");
+        let text = plain_text(line);
         let branch = Branch::new(text.starts_with("if"));
         self.blocks.push(Block { line: line.number, text, told: false, why, branch });
+    }
+
+    /// Handles a word that precedes a command, or is alone.
+    fn around(&mut self, word: &str) {
+        match word {
+            "fi" | "done" | "esac" => {
+                self.blocks.pop();
+            }
+            "then" => self.at_branch(Branch::begin),
+            "else" => self.at_branch(|branch| branch.end(false)),
+            _ => {}
+        }
     }
 
     fn at_branch(&mut self, change: impl FnOnce(&mut Branch)) {
@@ -284,15 +332,20 @@ impl Shell<'_> {
         self.values.insert(name.into(), value.into());
     }
 
-    /// Consumes leading assignments: `A=1 B=2 command`, `export A=1`.
+    /// Consumes leading assignments: `A=1 B=2 command`, `export A=1`, `A+=2`.
     fn assigned(&mut self, words: Vec<String>) -> Vec<String> {
         let declares = ["export", "local", "readonly", "declare"];
         let mut rest = words.into_iter().peekable();
         rest.next_if(|word| declares.contains(&word.as_str()));
-        let assigns = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_name(name));
-        while let Some(word) = rest.next_if(assigns) {
-            if let Some((name, value)) = word.split_once('=') {
-                self.give(name, value);
+        while let Some(word) = rest.next_if(|word| is_assignment(word)) {
+            let Some((name, value)) = word.split_once('=') else { continue };
+            match name.strip_suffix('+') {
+                Some(name) => {
+                    let whole = self.values.get(name).cloned().unwrap_or_default() + value;
+                    self.bytes += whole.len();
+                    self.give(name, &whole);
+                }
+                None => self.give(name, value),
             }
         }
         rest.collect()
@@ -303,7 +356,7 @@ impl Shell<'_> {
         let mut all = Vec::new();
         for word in words {
             // Assigned values are not split.
-            let assigned = word.split_once('=').is_some_and(|(name, _)| is_name(name));
+            let assigned = is_assignment(word);
             match (&self.given, word.strip_prefix(QUOTED_DOLLAR)) {
                 // Each argument is a separate word.
                 (Some(given), Some("@")) => {
@@ -319,140 +372,11 @@ impl Shell<'_> {
         }
         Ok(all)
     }
+}
 
-    fn expand(&mut self, word: &str, whole: bool, all: &mut Vec<String>) {
-        let (mut text, mut rest, mut given) = (String::new(), word, !word.starts_with('$'));
-        while let Some(at) = rest.find(['$', PLAIN_DOLLAR, QUOTED_DOLLAR]) {
-            text += &rest[..at];
-            let dollar = rest[at..].chars().next().unwrap_or('$');
-            rest = &rest[at + dollar.len_utf8()..];
-            if dollar == PLAIN_DOLLAR {
-                text.push('$');
-                continue;
-            }
-            let (value, length) = self.value(rest, dollar == QUOTED_DOLLAR);
-            let Some(value) = value else {
-                given = true;
-                text.push('$');
-                text += &rest[..length];
-                rest = &rest[length..];
-                continue;
-            };
-            rest = &rest[length..];
-            self.bytes += value.len();
-            if self.bytes > MOST_BYTES {
-                return;
-            }
-            if dollar == QUOTED_DOLLAR || whole {
-                given = true;
-                text += &value;
-                continue;
-            }
-            let mut parts = value.split_whitespace().peekable();
-            while let Some(part) = parts.next() {
-                text += part;
-                given = true;
-                if parts.peek().is_some() {
-                    all.push(std::mem::take(&mut text));
-                }
-            }
-        }
-        text += rest;
-        if given || !text.is_empty() {
-            all.push(text);
-        }
-    }
-
-    /// The value of the expression after a dollar, if known, and the length of the expression. `quoted`
-    /// determines which quotes of a default are literal.
-    fn value(&self, text: &str, quoted: bool) -> (Option<String>, usize) {
-        let inner = |open: &str, close: &str| {
-            let rest = text.strip_prefix(open)?;
-            let end = rest.find(close)?;
-            Some((&rest[..end], open.len() + end + close.len()))
-        };
-        if let Some((sum, length)) = inner("((", "))") {
-            return (tcl_value::evaluate(&self.names_replaced(sum)).ok(), length);
-        }
-        if let Some((_, length)) = inner("(", ")") {
-            return (None, length);
-        }
-        if let Some((name, length)) = inner("{", "}") {
-            if let Some((name, instead)) = name.split_once(":+") {
-                let given = self.named(name).is_some_and(|value| !value.is_empty());
-                return (Some(if given { self.instead(instead, quoted) } else { String::new() }), length);
-            }
-            let parts =
-                name.split_once(":-").or_else(|| name.split_once(":=")).or_else(|| name.split_once('-'));
-            let (name, default) = parts.map_or((name, None), |(name, default)| (name, Some(default)));
-            let value = self.named(name).filter(|value| !value.is_empty() || default.is_none());
-            return (value.or_else(|| Some(self.instead(default?, quoted))), length);
-        }
-        let length = match text.chars().next() {
-            Some(c) if "@*#".contains(c) || c.is_ascii_digit() => 1,
-            _ => text.find(|c: char| !in_name(c)).unwrap_or(text.len()),
-        };
-        (self.named(&text[..length]), length)
-    }
-
-    /// The default of a variable without a value, without its quotes: nothing is replaced between single
-    /// quotes. Within double quotes single ones are literal.
-    fn instead(&self, text: &str, quoted: bool) -> String {
-        let (mut all, mut rest) = (String::new(), text);
-        while let Some(at) = rest.find(if quoted { &['"'][..] } else { &['\'', '"'] }) {
-            all += &self.replaced(&rest[..at]);
-            let quote = &rest[at..=at];
-            let inner = &rest[at + 1..];
-            let end = inner.find(quote).unwrap_or(inner.len());
-            all += &if quote == "'" { inner[..end].to_owned() } else { self.replaced(&inner[..end]) };
-            rest = inner.get(end + 1..).unwrap_or_default();
-        }
-        all + &self.replaced(rest)
-    }
-
-    /// A text with the values of variables in it.
-    fn replaced(&self, text: &str) -> String {
-        let (mut plain, mut rest) = (String::new(), text);
-        while let Some(at) = rest.find(['$', QUOTED_DOLLAR]).filter(|_| plain.len() < MOST_BYTES) {
-            plain += &rest[..at];
-            let dollar = rest[at..].chars().next().map_or(1, char::len_utf8);
-            let (value, length) = self.value(&rest[at + dollar..], false);
-            plain += &value.unwrap_or_else(|| rest[at..at + dollar + length].to_owned());
-            rest = &rest[at + dollar + length..];
-        }
-        plain + rest
-    }
-
-    /// The value of a variable, or of an argument of the function; a missing argument is empty.
-    fn named(&self, name: &str) -> Option<String> {
-        match (name, &self.given) {
-            ("@" | "*", Some(given)) => Some(given.join(" ")),
-            ("#", Some(given)) => Some(given.len().to_string()),
-            (name, Some(given)) if name.starts_with(|c: char| c.is_ascii_digit() && c != '0') => {
-                let at: usize = name.parse().ok()?;
-                Some(given.get(at - 1).cloned().unwrap_or_default())
-            }
-            _ => self.values.get(name).cloned(),
-        }
-    }
-
-    /// An arithmetic expression with names replaced by values, with or without a dollar.
-    fn names_replaced(&self, sum: &str) -> String {
-        let mut sum = sum.to_owned();
-        for (at, argument) in self.given.iter().flatten().enumerate().take(9) {
-            sum = sum.replace(&format!("${}", at + 1), argument);
-        }
-        let mut plain = String::new();
-        let mut rest = &*sum;
-        while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            plain += rest[..at].trim_end_matches(['$', '{', PLAIN_DOLLAR, QUOTED_DOLLAR]);
-            let length = rest[at..].find(|c: char| !in_name(c)).unwrap_or(rest.len() - at);
-            let name = &rest[at..at + length];
-            plain += self.values.get(name).map_or(name, String::as_str);
-            rest = rest[at + length..].trim_start_matches('}');
-        }
-        plain + rest
-    }
+/// A command as one text, as it was written.
+fn plain_text(line: &Line) -> String {
+    line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$")
 }
 
 /// The word of a line in command position.
@@ -490,14 +414,6 @@ fn loop_length(lines: &[Line]) -> usize {
     lines.len()
 }
 
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(in_name)
-}
-
-fn in_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -519,6 +435,10 @@ mod tests {
             ("tc ${A:-eth1} ${2:-x} $1 ${B} $(date) $((A + 1))", "1 tc|eth1|x|$1|${B}|$(date)|$((A + 1))"),
             ("export A=1 B=2\nlocal C=\"$A $B\"\nC2=$C tc $C", "3 tc|1|2"),
             ("A=\ntc $A x ${A:-y} $", "2 tc|x|y|$"),
+            ("A='delay 1ms'\nA+=\" loss 1%\"\ntc $A", "3 tc|delay|1ms|loss|1%"),
+            ("A=a-b\ntc ${A%-*} ${X:-${Y:-5}} ${A:-${Y}} ${X:-${A:+6}}", "2 tc|${A%-*}|5|a-b|6"),
+            ("tc ${R:=9} $R \"${S=8}\" $S", "1 tc|9|9|8|8"),
+            ("tc $(($1 * 2)) $(( $B + 1 ))", "1 tc|$(($1 * 2))|$(( $B + 1 ))"),
         ];
         for (script, expected) in table {
             assert_eq!(ran(script), (vec![expected.to_owned()], vec![]), "{script}");
@@ -553,6 +473,34 @@ mod tests {
                 && notes[0].starts_with("line 1: while true: it changes the links again and again"),
             "{notes:?}"
         );
+    }
+
+    /// The `done` of a `for` closes no other block.
+    #[test]
+    fn loops_in_branches() {
+        let script = "x=1\nif [ -n \"$1\" ]; then for i in a b; do y; done; x=2; fi\ntc $x";
+        assert_eq!(ran(script).0, ["2 [|-n|$1|]", "2 y", "2 y", "3 tc|1"]);
+        let script = "if x; then\n  for i in 1 2; do tc $i; done\n  tc c\nfi\nfor i in 1 2; do tc $i; done";
+        let lines = run(script, |_| true, &mut Notes::default()).unwrap();
+        let maybe: Vec<bool> = lines.iter().map(|line| line.maybe).collect();
+        assert_eq!(maybe, [true, true, true, true, false, false]);
+    }
+
+    #[test]
+    fn loops_over_what_is_not_known() {
+        for (script, lines, note) in [
+            ("for i in {1..3}; do tc $i; done", vec!["1 tc|{1..3}"], "line 1: for i in {1..3}: what it"),
+            (
+                "for ((i=0; i<3; i++)); do tc $i; done\ntc z",
+                vec!["1 i", "1 i++", "1 tc|0", "2 tc|z"],
+                "line 1: for: what it loops over is not known here",
+            ),
+        ] {
+            let (found, notes) = ran(script);
+            assert_eq!(found, lines, "{script}");
+            assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+        }
+        assert!(ran("for i in {1..3}; do x $i; done").1.is_empty());
     }
 
     /// Quotes of a default are removed, except single ones in double quotes; tests determined without
@@ -609,7 +557,7 @@ mod tests {
                 "D=9\nf() { tc ${1:+plr $1} ${2:-$D}; }\nf 5; f; f \"\" 7",
                 &["2 tc|plr|5|9", "2 tc|9", "2 tc|7"],
             ),
-            ("f() { x=$1; shift; tc $x $1 $((2 * $2)); }\nf a b 3", &["1 tc|a|b|6"]),
+            ("f() { x=$1; shift; tc $x $1 $((2 * $2)) $((${2}0)); }\nf a b 3", &["1 tc|a|b|6|30"]),
             ("g() { tc $1; }\nf() { g $2; tc $1; }\nf a b", &["1 tc|b", "2 tc|a"]),
             (
                 "f() { if true; then tc $1; fi; }\nfor x in 1 2; do f $x; done\ntc z",
@@ -645,6 +593,16 @@ mod tests {
         assert!(run(&doubled, |_| false, &mut notes).unwrap_err().what.contains("too much text"));
         let loops = "for a in 1 2 3 4 5 6 7 8 9 10; do\n".repeat(6) + "x\n" + &"done\n".repeat(6);
         assert!(run(&loops, |_| false, &mut notes).unwrap_err().what.contains("executes more"));
+        // Looking for the end of a body is work.
+        let open = "f() {\n".repeat(2000);
+        assert!(run(&open, |_| false, &mut notes).unwrap_err().what.contains("executes more"));
+        let items = "1 ".repeat(200);
+        let empty = format!("for a in {items}; do for b in; do\n{}done; done", "x\n".repeat(1000));
+        assert!(run(&empty, |_| false, &mut notes).unwrap_err().what.contains("executes more"));
+        // A sum is short, with the values in it.
+        let sum = format!("A='1{}'\ntc $((A + A))", " ".repeat(1500));
+        assert_eq!(ran(&sum).0, ["2 tc|$((A + A))"]);
+        assert_eq!(ran(&sum.replace("A + A", "A + 1")).0, ["2 tc|2"]);
         let deep = "for a in 1; do\n".repeat(50);
         assert!(run(&deep, |_| false, &mut notes).unwrap_err().what.contains("nests"));
         assert!(run("f() { f; }\nf", |_| false, &mut notes).unwrap_err().what.contains("nests"));

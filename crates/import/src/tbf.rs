@@ -38,6 +38,9 @@ pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, I
     if tbf.burst == 0 {
         return Err(missing("burst"));
     }
+    if tbf.limit.is_none() && tbf.latency.is_none() {
+        return Err(missing("limit, or a latency"));
+    }
     let text = |bits| {
         rate_text(bits).ok_or_else(|| {
             ImportError::new(
@@ -97,14 +100,12 @@ impl Tbf {
     fn limit(&self) -> u64 {
         const BITS_AND_NANOS: u128 = 8_000_000_000;
         let within = |rate: u64, time: Nanos| (u128::from(rate) * u128::from(time.0) / BITS_AND_NANOS) as u64;
-        match (self.limit, self.latency) {
-            (Some(limit), _) => limit,
-            (None, Some(latency)) => {
-                let limit = within(self.rate, latency).saturating_add(self.burst);
-                let peak = self.peak.map(|peak| within(peak, latency).saturating_add(self.mtu));
-                peak.map_or(limit, |peak| peak.min(limit))
-            }
-            (None, None) => self.burst,
+        if let Some(limit) = self.limit {
+            return limit;
         }
+        let latency = self.latency.unwrap_or(Nanos::ZERO);
+        let limit = within(self.rate, latency).saturating_add(self.burst);
+        let peak = self.peak.map(|peak| within(peak, latency).saturating_add(self.mtu));
+        peak.map_or(limit, |peak| peak.min(limit))
     }
 }

@@ -39,6 +39,8 @@ const WITH_VALUE: [&str; 3] = ["-batch", "-netns", "-conf"];
 const SWITCHES: [&str; 6] = ["-batch", "-netns", "-names", "-nm", "-cf", "-conf"];
 /// Network commands other than tc.
 const NETWORKING: [&str; 8] = ["ip", "ifconfig", "ethtool", "iptables", "ip6tables", "nft", "ipfw", "brctl"];
+/// Commands that print their words.
+const PRINTING: [&str; 3] = ["echo", "printf", "logger"];
 /// Most interfaces and qdiscs that are kept.
 const MOST: usize = 1000;
 /// Deepest nesting of commands in words of commands: `sh -c "…"`.
@@ -123,6 +125,13 @@ struct Reader<'n> {
 
 impl Reader<'_> {
     fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+        if PRINTING.contains(&command_of(line)) {
+            if line.words.iter().any(|word| word.contains("qdisc")) {
+                let why = "it is printed, not executed: import it by itself if another command executes it";
+                self.notes.add(line.number, &line.text(), why);
+            }
+            return Ok(());
+        }
         let Some(at) = line.words.iter().position(|word| is_tc(word)) else {
             return self.without_tc(line, depth);
         };
@@ -173,20 +182,19 @@ impl Reader<'_> {
             let qdisc = Qdisc::new(line, "netem", "root", options);
             return self.put("eth0", line, qdisc, SHOWN);
         }
+        // A message may mention tc, and need not be a command: "tc isn't there".
         if let Some(inner) = words.iter().find(|word| word.split_whitespace().any(is_tc))
             && depth < DEEPEST
+            && let Ok(inner) = commands(inner)
         {
-            for mut inner in commands(inner)? {
+            for mut inner in inner {
                 inner.number = line.number;
                 inner.maybe |= line.maybe;
                 self.command(&inner, depth + 1)?;
             }
             return Ok(());
         }
-        let command = words
-            .iter()
-            .find(|word| *word != "sudo")
-            .map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+        let command = command_of(line);
         if NETWORKING.contains(&command) {
             self.notes.add(
                 line.number,
@@ -279,6 +287,12 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// The name of a command's program.
+fn command_of(line: &Line) -> &str {
+    let word = line.words.iter().find(|word| *word != "sudo");
+    word.map_or("", |word| word.rsplit('/').next().unwrap_or(word))
 }
 
 /// The network namespace that a command before `tc` enters: `ip netns exec NAME tc …`.

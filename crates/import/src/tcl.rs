@@ -3,9 +3,15 @@
 //!
 //! All other commands are passed to [`Host::call`]. The work of a script is limited.
 
+mod lists;
+
+pub(super) use lists::items;
+
 use super::ImportError;
 use super::tcl_value;
+use lists::listed;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Most commands that a script may execute.
 const MOST_COMMANDS: usize = 200_000;
@@ -31,7 +37,7 @@ pub(super) trait Host {
 pub(super) struct Tcl<'h, H> {
     pub(super) host: &'h mut H,
     variables: HashMap<String, String>,
-    procedures: HashMap<String, Procedure>,
+    procedures: HashMap<String, Rc<Procedure>>,
     /// Variables of the active procedures, the innermost last.
     scopes: Vec<Scope>,
     /// The return value of the procedure, once set.
@@ -42,7 +48,6 @@ pub(super) struct Tcl<'h, H> {
 }
 
 /// A procedure: its parameters with their defaults, and its body.
-#[derive(Clone)]
 struct Procedure {
     parameters: Vec<(String, Option<String>)>,
     body: String,
@@ -144,14 +149,7 @@ impl<'h, H: Host> Tcl<'h, H> {
 
     /// Executes commands up to `end`, which is consumed, or to the end of the text.
     fn script(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<String, ImportError> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(ImportError::new(
-                cursor.line,
-                "commands are nested too deeply",
-                "write it in several steps",
-            ));
-        }
+        self.deepen(cursor.line)?;
         let mut result = String::new();
         loop {
             let line = cursor.line;
@@ -166,6 +164,16 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
+    /// Begins a nested command or index.
+    fn deepen(&mut self, line: usize) -> Result<(), ImportError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            let fix = "write it in several steps";
+            return Err(ImportError::new(line, "commands are nested too deeply", fix));
+        }
+        Ok(())
+    }
+
     /// The words of the next command, and whether the script ends after it.
     fn words(
         &mut self,
@@ -174,6 +182,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     ) -> Result<(Vec<String>, bool), ImportError> {
         let mut words = Vec::new();
         loop {
+            let (count, start) = (words.len(), cursor.at);
             match cursor.peek() {
                 None if end.is_none() => return Ok((words, true)),
                 None => return Err(ImportError::new(cursor.line, "a [ is not closed", "close it with ]")),
@@ -212,7 +221,9 @@ impl<'h, H: Host> Tcl<'h, H> {
                     words.push(self.word(cursor, |c| c.is_whitespace() || c == ';' || Some(c) == end)?);
                 }
             }
-            self.spend(cursor.line, words.last().map_or(0, String::len))?;
+            // Comments and spaces are work, too, where they are read again and again.
+            let read = cursor.at - start;
+            self.spend(cursor.line, words.get(count).map_or(read, |word: &String| word.len().max(read)))?;
         }
     }
 
@@ -278,7 +289,9 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
         if cursor.peek() == Some('(') {
             cursor.next();
+            self.deepen(line)?;
             let index = self.word(cursor, |c| c == ')')?;
+            self.depth -= 1;
             cursor.next();
             name = format!("{name}({index})");
         }
@@ -359,7 +372,8 @@ impl<'h, H: Host> Tcl<'h, H> {
                     (parts.first().cloned().unwrap_or_default(), parts.get(1).cloned())
                 };
                 let parameters = items(parameters).into_iter().map(parameter).collect();
-                self.procedures.insert((*name).into(), Procedure { parameters, body: (*body).into(), line });
+                let procedure = Procedure { parameters, body: (*body).into(), line };
+                self.procedures.insert((*name).into(), Rc::new(procedure));
                 Ok(String::new())
             }
             ["return", value @ ..] if !self.scopes.is_empty() => {
@@ -387,7 +401,10 @@ impl<'h, H: Host> Tcl<'h, H> {
             ["lappend", name, rest @ ..] => {
                 let mut value = self.known(name).unwrap_or_default();
                 for word in rest {
-                    value = format!("{value} {}", listed(word)).trim_start().to_owned();
+                    if !value.is_empty() {
+                        value.push(' ');
+                    }
+                    value += &listed(word);
                 }
                 self.spend(line, value.len())?;
                 self.give(name, value.clone());
@@ -459,42 +476,6 @@ impl<'h, H: Host> Tcl<'h, H> {
 
 fn wrong(line: usize, why: &str) -> ImportError {
     ImportError::new(line, why, "write numbers, + - * / %, comparisons and parentheses")
-}
-
-/// The items of a list: words, with braces as quotes.
-pub(super) fn items(list: &str) -> Vec<String> {
-    let (mut all, mut item, mut depth) = (Vec::new(), String::new(), 0usize);
-    for c in list.chars() {
-        match c {
-            '{' => {
-                if depth > 0 {
-                    item.push(c);
-                }
-                depth += 1;
-            }
-            '}' if depth > 0 => {
-                depth -= 1;
-                if depth > 0 {
-                    item.push(c);
-                }
-            }
-            c if c.is_whitespace() && depth == 0 => {
-                if !item.is_empty() {
-                    all.push(std::mem::take(&mut item));
-                }
-            }
-            c => item.push(c),
-        }
-    }
-    if !item.is_empty() {
-        all.push(item);
-    }
-    all
-}
-
-/// A word as an item of a list.
-fn listed(word: &str) -> String {
-    if word.is_empty() || word.contains(char::is_whitespace) { format!("{{{word}}}") } else { word.into() }
 }
 
 #[cfg(test)]
@@ -591,5 +572,11 @@ mod tests {
             assert!(error(script).contains(part), "{script}: {}", error(script));
         }
         assert!(error(&"[".repeat(1000)).contains("too deeply"));
+        assert!(error(&"$a(".repeat(100_000)).contains("too deeply"));
+        // The spaces, comments and semicolons of a body count each time: without one kind it is short enough.
+        let (spaces, semicolons) = (" ".repeat(65), ";".repeat(65));
+        let body = format!("{spaces}\n#{spaces}\n{semicolons}");
+        assert!(error(&format!("for {{set i 0}} {{$i < 50000}} {{incr i}} {{{body}}}")).contains("too much"));
+        assert_eq!(calls(&format!("go {} {}", "x".repeat(1 << 20), " ".repeat(100))).len(), 1);
     }
 }

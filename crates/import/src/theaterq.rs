@@ -15,7 +15,8 @@ use longwire_units::{Nanos, Probability};
 
 /// TheaterQ's options.
 struct Options {
-    end: &'static str,
+    /// What follows the end of a trace, if it is set.
+    end: Option<&'static str>,
     seed: Option<u64>,
     overhead: i64,
     bytes: bool,
@@ -35,7 +36,7 @@ struct Trace {
 
 /// The scenario of one or two traces (both directions), and a `tc` command with their options.
 pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
-    let mut options = Options { end: "loop", seed: None, overhead: 0, bytes: false };
+    let mut options = Options { end: None, seed: None, overhead: 0, bytes: false };
     let (mut traces, mut told) = (Vec::new(), false);
     for source in sources {
         match &source.file {
@@ -51,12 +52,12 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         return Err(ImportError::new(0, "there is no trace of TheaterQ in it", fix));
     }
     if !told {
-        notes.add(
-            0,
-            "cont",
-            "at its end a trace begins again, as with cont LOOP; else write end = \"hold\" or \"clear\"",
-        );
+        let why =
+            "at its end a trace begins again, as with cont LOOP; else write end = \"hold\" or \"clear\"";
+        notes.add(0, "cont", why);
     }
+    // The module's own default (sch_theaterq.c, `theaterq_init`).
+    let end = options.end.unwrap_or(if told { "hold" } else { "loop" });
     for (name, _) in traces.iter().skip(2) {
         notes.add(0, name, "two traces are used: the way there and the way back");
     }
@@ -65,7 +66,7 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         let entries = entries(text).map_err(|error| ImportError::of_trace(name, error))?;
         let trace = Trace::of(&entries);
         trace.note(name, notes);
-        ways.push(vec![stage(name, &trace, &options, notes)]);
+        ways.push(vec![stage((name, end), &trace, &options, notes)]);
     }
     let mut sheet = Sheet::new("Two hosts, and between them a trace of TheaterQ.");
     sheet.seed = options.seed;
@@ -76,8 +77,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     Ok(sheet)
 }
 
-fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Stage {
-    let from_file = || [("file", name.to_owned()), ("end", options.end.to_owned())];
+fn stage((name, end): (&str, &str), trace: &Trace, options: &Options, notes: &mut Notes) -> Stage {
+    let from_file = || [("file", name.to_owned()), ("end", end.to_owned())];
     let mut stage = Stage::named("Losses, then the queue and the rate, then the delay.");
     stage.block("loss", "trace", &from_file());
     stage.block("rate", "trace", &from_file());
@@ -108,15 +109,22 @@ impl Options {
     fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
         match word {
             "cont" => {
-                self.end = words.value("cont", "LOOP", |word| match word {
+                self.end = Some(words.value("cont", "LOOP", |word| match word {
                     "LOOP" => Some("loop"),
                     "HOLD" => Some("hold"),
-                    "CLEAR" => Some("clear"),
+                    // Newer versions call it CLEAN.
+                    "CLEAR" | "CLEAN" => Some("clear"),
                     _ => None,
-                })?;
+                })?);
             }
-            "seed" => self.seed = Some(words.value("seed", "1", whole)?),
-            "overhead" => self.overhead = words.value("overhead", "4", |word| word.parse().ok())?,
+            "seed" => {
+                // The highest bit, which a scenario's seed can't have, is dropped.
+                self.seed = Some(words.value("seed", "1", whole)? & (u64::MAX >> 1));
+            }
+            "overhead" => {
+                let overhead: i32 = words.value("overhead", "4", |word| word.parse().ok())?;
+                self.overhead = overhead.into();
+            }
             "byteqlen" => self.bytes = true,
             "pktqlen" => self.bytes = false,
             "stage" | "ingest" | "syncgroup" => {

@@ -188,6 +188,8 @@ fn units_are_those_of_ipfw() {
 fn ipfw_mistakes() {
     refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is not a number of a pipe");
     refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is not a bandwidth");
+    let decimal = "bw: \"1.5Mbit/s\" is not a bandwidth; ipfw reads whole numbers: write bw 1500Kbit/s";
+    refused(Format::Ipfw, "ipfw pipe 1 config bw 1.5Mbit/s", decimal);
     refused(Format::Ipfw, "ipfw pipe 1 config delay soon", "delay: \"soon\"");
     refused(Format::Ipfw, "ipfw pipe 1 config colour red", "no option \"colour\"");
     refused(Format::Ipfw, "ipfw add pipe 1 ip to any", "no from");
@@ -251,7 +253,7 @@ const TAKEN: [Taken; 14] = [
         "ipfw pipe 3 config bw 3Mbit/s\nipfw add 50 pipe 3 ip from any to any out",
         &[THIRD, SECOND],
         &[FIRST],
-        &["ipfw add 100 pipe 1 ip from any to any out: an earlier rule", "line 1: pipe 1: no rule"],
+        &["ipfw add 100 pipe 1 ip from any to any out: another rule", "line 1: pipe 1: no rule"],
     ),
     // The last one is 300 here: the highest plus 100.
     (
@@ -346,7 +348,7 @@ fn starts_and_restarts() {
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"1 Mbit/s\"", "delay = \"100 ms\""]);
     tells(&imported, &["line 5: dnctl -q flush: it may not be executed"]);
-    silent(&imported, &["in place of", "an earlier rule", "usage", "exit"]);
+    silent(&imported, &["in place of", "another rule", "usage", "exit"]);
     plan(&imported);
 }
 
@@ -375,4 +377,18 @@ fn one_pipe_for_both_directions_is_reported() {
     let apart = "pipe 1 config bw 1Mbit/s\npipe 2 config bw 1Mbit/s\nadd pipe 1 ip from any to any out\n\
                  add pipe 2 ip from any to any in";
     assert!(from(Format::Ipfw, apart).notes.is_empty());
+}
+
+/// Of pf's rules the last one that matches decides, unless an earlier one is quick.
+#[test]
+fn the_last_rule_of_pf_decides() {
+    for (quick, is_second) in [("", true), ("quick ", false)] {
+        let script = format!(
+            "dnctl pipe 1 config bw 1Mbit/s\ndnctl pipe 2 config bw 2Mbit/s\n\
+             match out {quick}from any to any dnpipe 1\nmatch out from any to any dnpipe 2"
+        );
+        let imported = from(Format::Ipfw, &script);
+        assert_eq!(lines(&imported).contains(&SECOND), is_second, "{}", imported.scenario);
+        tells(&imported, &["another rule has the packets of this direction"]);
+    }
 }

@@ -289,6 +289,18 @@ fn adds_that_tc_refuses_are_left_out() {
     }
 }
 
+/// What a script prints is not executed, and a message is not always a command.
+#[test]
+fn messages_are_no_commands() {
+    let script = "echo \"tc qdisc add dev eth0 root netem delay 300ms\"\n\
+        die() { logger \"tc qdisc add failed\"; exit 1; }\n\
+        command -v tc || fail \"there isn't a tc\"\ntc qdisc add dev eth0 root netem delay 10ms || die\n";
+    let imported = from(Format::Netem, script);
+    has(&imported, &["delay = \"10 ms\""]);
+    tells(&imported, &["line 1: echo tc qdisc add dev eth0 root netem delay 300ms: it is printed"]);
+    silent(&imported, &["File exists"]);
+}
+
 #[test]
 fn netem_refuses_what_tc_refuses() {
     for (options, wanted) in [
@@ -308,7 +320,11 @@ fn netem_refuses_what_tc_refuses() {
         refused(Format::Netem, &format!("tc qdisc add dev eth0 root netem {options}"), wanted);
     }
     refused(Format::Netem, "tc qdisc add root netem delay 1ms", "names no interface");
-    refused(Format::Netem, "tc qdisc add dev eth0 root tbf rate 1mbit", "tbf needs a burst");
+    let bucket = "tc qdisc add dev eth0 root tbf rate 1mbit";
+    refused(Format::Netem, bucket, "tbf needs a burst");
+    refused(Format::Netem, &format!("{bucket} burst 32kbit"), "tbf needs a limit, or a latency");
+    let far = format!("{bucket} burst 32kbit latency 1s overhead 9223372036854775807");
+    tells(&from(Format::Netem, &far), &["overhead 9223372036854775807: a link adds 0 to 1000 bytes"]);
     refused(Format::Netem, "echo hello", "there is no netem");
     refused(Format::Netem, "a\ntc qdisc add dev eth0 root netem delay x", "line 2: delay");
 }

@@ -259,7 +259,7 @@ fn traces_of_theaterq_as_they_are_published() {
         "sudo TC_LIB_DIR=tclib tc qdisc add dev eth0 root handle 1 theaterq ingest EXTENDED syncgroup 0";
     let sources = [file("t.csv", ten), crate::command(options)];
     let imported = import(Format::Theaterq, &sources).unwrap();
-    has(&imported, &["rate = { kind = \"trace\", file = \"t.csv\", end = \"loop\" }"]);
+    has(&imported, &["rate = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }"]);
     tells(&imported, &["t.csv: ROUTE_ID", "t.csv: QUEUE_ID", "syncgroup 0", "ingest EXTENDED"]);
 }
 

@@ -28,6 +28,21 @@ fn traces_of_theaterq() {
     refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
 }
 
+#[test]
+fn options_of_theaterq() {
+    let trace = file("t.csv", "1000,20000000,1000000,0,50\n");
+    for (options, line) in [
+        // The module's default; a scenario's seed has 63 bits.
+        ("stage RUN", "rate = { kind = \"trace\", file = \"t.csv\", end = \"hold\" }"),
+        ("cont CLEAN", "rate = { kind = \"trace\", file = \"t.csv\", end = \"clear\" }"),
+        ("seed 18446744073709551615", "seed = 9223372036854775807"),
+        ("seed 052", "seed = 52"),
+    ] {
+        let options = command(&format!("tc qdisc add dev eth0 root theaterq {options}"));
+        has(&import(Format::Theaterq, &[trace.clone(), options]).unwrap(), &[line]);
+    }
+}
+
 /// A limit of 0 is none, and greater than any other.
 #[test]
 fn no_limit_of_the_queue() {
