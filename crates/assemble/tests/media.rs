@@ -30,7 +30,8 @@ fn example(name: &str) -> Plan {
 fn a_wifi_cell() {
     let plan = example("wifi-cell.toml");
     assert_eq!((plan.media.len(), plan.media[0].links.len(), plan.links.len()), (1, 6, 6));
-    assert_eq!((plan.rate(0), plan.profile(0).rate()), (Rate(11_000_000), Rate::UNLIMITED));
+    let rate = longwire_link::medium_rate(&plan.media[0].values);
+    assert_eq!((rate, plan.profile(0).rate()), (Rate(11_000_000), Rate::UNLIMITED));
     let (_, report) = run(&plan, Nanos::from_secs(1));
     let out: u64 = report.links.iter().map(|link| link.stats.out_packets).sum();
     let collisions: u64 = report.links.iter().map(|link| link.stats.collisions).sum();

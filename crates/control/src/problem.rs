@@ -4,6 +4,7 @@ use crate::object::Kind;
 use crate::set_error::{SetError, called};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use longwire_document::finding::suggestion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,9 +81,9 @@ impl Problem {
 
     /// Adds the most similar of `known` to `given` as a suggestion.
     pub(crate) fn suggest<'a>(mut self, given: &str, known: impl IntoIterator<Item = &'a String>) -> Self {
-        if let Some(meant) = nearest(given, known) {
+        if let Some(meant) = suggestion(given, known.into_iter().map(String::as_str)) {
             self.detail += &format!("; did you mean \"{meant}\"?");
-            self.suggestion = Some(meant.clone());
+            self.suggestion = Some(meant.to_owned());
         }
         self
     }
@@ -95,7 +96,11 @@ impl Problem {
                 problem(StatusCode::NOT_FOUND).suggest(name, &with_duplex(&names(*kind)))
             }
             SetError::NoObject { name } => {
-                let near = |kind| Some((kind, nearest(name, &with_duplex(&names(kind)))?.clone()));
+                let near = |kind| {
+                    let known = with_duplex(&names(kind));
+                    let meant = suggestion(name, known.iter().map(String::as_str))?;
+                    Some((kind, meant.to_owned()))
+                };
                 let near = Kind::ALL.into_iter().find_map(near);
                 let mut problem = problem(StatusCode::NOT_FOUND);
                 problem.detail += &meant(near.as_ref());
@@ -113,7 +118,9 @@ impl Problem {
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
             // A suggestion makes the list unnecessary.
-            SetError::UnknownKey { kind, key, known } if nearest(key, known).is_some() => {
+            SetError::UnknownKey { kind, key, known }
+                if suggestion(key, known.iter().map(String::as_str)).is_some() =>
+            {
                 let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
             }
@@ -184,42 +191,9 @@ fn with_duplex(names: &[String]) -> Vec<String> {
     duplex.chain(names.iter().cloned()).collect()
 }
 
-/// The name most similar to `given`, if at most a third of it, and at least one letter, differs.
-fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
-    let length = given.chars().count();
-    // The distance takes quadratic time, and a mistyped name is not this long.
-    if length > 100 {
-        return None;
-    }
-    let bound = (length / 3).max(1);
-    let near =
-        known.into_iter().filter(|name| name.len().abs_diff(given.len()) <= 4 * bound).filter_map(|name| {
-            let distance = strsim::damerau_levenshtein(given, name);
-            // A single letter resembles no other.
-            (distance <= bound && distance < length).then_some((distance, name))
-        });
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_name_is_suggested() {
-        let known = ["up".to_string(), "down".into(), "dsl[17].up".into()];
-        let cases = [
-            ("upp", Some("up")),
-            ("donw", Some("down")),
-            ("dsl[71].up", Some("dsl[17].up")),
-            ("sideways", None),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(nearest(given, &known).map(String::as_str), expected, "{given}");
-        }
-        assert_eq!(nearest(&"u".repeat(1000), &known), None);
-        assert_eq!(nearest("x", &["a".to_string()]), None);
-    }
 
     #[test]
     fn refusals_become_problems() {
@@ -240,6 +214,7 @@ mod tests {
         let problem = unknown("dealy", &known);
         assert_eq!(problem.detail, "a link has no \"dealy\"; did you mean \"delay\"?");
         assert_eq!((problem.status, problem.key.as_deref()), (422, Some("dealy")));
+        assert_eq!(unknown("Bandwidth", &known).suggestion.as_deref(), Some("rate"), "called so elsewhere");
         assert_eq!(unknown("colour", &known).detail, "a link has no \"colour\"; it has rate, delay");
         let many: Vec<String> = (0..100).map(|n| format!("setting{n}")).collect();
         assert_eq!(

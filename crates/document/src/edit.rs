@@ -58,7 +58,7 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
     let mut text = text.to_owned();
     for name in remove {
         let mut ends = ports_of_router(&text, name);
-        let (cut, section) = without_section(&text, name)?;
+        let (cut, section) = without_section(&text, name, &NAMED)?;
         text = cut;
         match section {
             "link" | "source" => continue,
@@ -70,7 +70,7 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
         for end in ends {
             for section in ["link", "source"] {
                 while let Some(name) = joined_to(&text, section, &end) {
-                    text = without_section(&text, &name)?.0;
+                    text = without_section(&text, &name, &[section])?.0;
                 }
             }
         }
@@ -169,13 +169,17 @@ fn with_sections(text: &str, sections: &str) -> String {
     format!("{text}{gap}{sections}{end}")
 }
 
-/// The text without the section of this name, and that section's kind. A link without a name is called by its
-/// ends.
+/// The text without the section of this name, and that section's kind: the first of these kinds that has one.
+/// A link without a name is called by its ends.
 ///
 /// # Errors
 /// If there is none, or its section makes several objects.
-fn without_section(text: &str, name: &str) -> Result<(String, &'static str), EditError> {
-    let (cut, section) = section_called(text, name)?;
+fn without_section(
+    text: &str,
+    name: &str,
+    kinds: &[&'static str],
+) -> Result<(String, &'static str), EditError> {
+    let (cut, section) = section_called(text, name, kinds)?;
     Ok((without_lines(text, cut), section))
 }
 
@@ -270,12 +274,16 @@ fn ends_of<'t>(table: &'t DeTable<'_>) -> Vec<&'t str> {
 }
 
 /// The section's lines: from its header to the next that is not one of its subtables.
-fn section_called(text: &str, name: &str) -> Result<(Range<usize>, &'static str), EditError> {
+fn section_called(
+    text: &str,
+    name: &str,
+    kinds: &[&'static str],
+) -> Result<(Range<usize>, &'static str), EditError> {
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(EditError::NotToml);
     }
-    for section in NAMED {
+    for &section in kinds {
         let Some(DeValue::Array(entries)) = root.get_ref().get(section).map(toml::Spanned::get_ref) else {
             continue;
         };
@@ -467,6 +475,10 @@ mod tests {
         assert!(changed_sections(text, &without).is_empty());
         assert_eq!(edited(text, "", &["b".into()]).unwrap(), "[[host]]\nname = \"a\"\n");
         assert!(!edited(text, "", &["a-b".into()]).unwrap().contains("from = \"a\""));
+        // A link of other ends may have the name of a source.
+        let link = "\n[[link]]\nname = \"a-b\"\nbetween = [\"x\", \"y\"]\n";
+        let without = edited(&format!("{text}{link}"), "", &["b".into()]).unwrap();
+        assert_eq!(without, format!("[[host]]\nname = \"a\"\n{link}"));
     }
 
     #[test]
@@ -517,7 +529,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_section_is_refused() {
-        let error = |name: &str| without_section(TEXT, name).unwrap_err().to_string();
+        let error = |name: &str| without_section(TEXT, name, &NAMED).unwrap_err().to_string();
         assert!(error("up.forward").contains("remove \"up\""));
         assert!(error("dsl2").contains("with a count"));
         assert!(error("nothing").contains("no [[link]]"));

@@ -330,8 +330,10 @@ mod tests {
             assert_eq!(suggestion(given, known), wanted, "{given}");
         }
         assert_eq!(suggestion("x", ["a"]), None);
-        let known = ["wifi-lossy", "dial-up-28k", "dial-up-56k"];
-        for (given, wanted) in [("wifi", Some("wifi-lossy")), ("dial", None), ("wi", None)] {
+        let known = ["wifi-lossy", "dial-up-28k", "dial-up-56k", "dsl[17].up"];
+        for (given, wanted) in
+            [("wifi", Some("wifi-lossy")), ("dial", None), ("wi", None), ("dsl[71].up", Some("dsl[17].up"))]
+        {
             assert_eq!(suggestion(given, known), wanted, "{given}");
         }
     }

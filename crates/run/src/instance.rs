@@ -403,7 +403,9 @@ impl Instance for RunningInstance {
             let one = |name: &String| self.show_one(&state, (kind, name), counted.as_ref()).ok();
             chosen.names.iter().filter_map(one).collect()
         };
-        let counted_ns = compared(&state).0.0;
+        // What is not among the last counters was counted for this page.
+        let is_kept = !matches!(kind, Kind::Medium | Kind::Flow | Kind::Forwarder);
+        let counted_ns = if is_kept { compared(&state).0.0 } else { self.elapsed().0 };
         Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns, objects })
     }
 

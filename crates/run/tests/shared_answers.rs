@@ -67,6 +67,25 @@ fn clients_share_the_lists_of_links_and_routers_until_one_changes_them() {
     run.stop();
 }
 
+/// What flows have used is read for each page; its time is that of the reading, not of other counters.
+#[test]
+fn pages_of_flows_have_the_time_at_which_these_were_counted() {
+    let plan = longwire_scenario::parse("flows.toml", ROUTED).unwrap();
+    let name = format!("t{}-flows", std::process::id());
+    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let instance = run.instance();
+    let query = ObjectQuery { count: 10, ..ObjectQuery::default() };
+    let mut last = 0;
+    for _ in 0..3 {
+        let asked = instance.elapsed().0;
+        let page = instance.page(Kind::Flow, &query).unwrap();
+        assert_eq!(page.objects[0].name, "r/voice");
+        assert!(page.counted_ns >= asked && page.counted_ns > last, "{} {asked} {last}", page.counted_ns);
+        last = page.counted_ns;
+    }
+    run.stop();
+}
+
 #[test]
 fn counters_that_can_not_be_had_are_a_problem_and_no_answer() {
     let plan = longwire_scenario::parse("ended.toml", ROUTED).unwrap();

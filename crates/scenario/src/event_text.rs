@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::plan::Plan;
 use crate::source_edit::{INTERVAL, is_interval};
+use longwire_block::Spec;
 use longwire_block::change::{Edit, Repeat};
 use std::fmt::Write;
 
@@ -39,7 +40,13 @@ impl Event {
 
 /// The settings of links that edits change.
 fn described(edits: &[Edit]) -> String {
-    edits.iter().map(Edit::describe).collect::<Vec<_>>().join(", ")
+    let each = edits.iter().map(|edit| {
+        let Spec { key, kind, params, .. } = edit.spec;
+        // A kind without settings of its own: `queue codel`.
+        let is_bare = edit.given.is_empty() && !params.is_empty();
+        if is_bare { format!("{key} {kind}") } else { edit.describe() }
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// The settings of sources or media that edits change.

@@ -22,6 +22,7 @@ mod link_edit;
 mod nesp_plan;
 mod other_kind;
 mod places;
+mod plain_file;
 mod plan;
 mod plan_links;
 mod plan_nodes;
@@ -60,7 +61,7 @@ pub use plan::{
     HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, PortSide, Profile, Route,
     Routes, Segment, Source, Stage, Steer,
 };
-pub use program_plan::{LONGEST_OBJECT, near_shipped};
+pub use program_plan::near_shipped;
 pub use quoting::quoted;
 pub use reference::reference;
 pub use resolve::medium_edit;

@@ -18,8 +18,7 @@ use crate::words::Routing;
 use longwire_block::Value;
 use longwire_block::flow::Aim;
 use longwire_drivers::{Backend, Driver};
-use longwire_link::medium_rate;
-use longwire_units::{Nanos, Rate};
+use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
@@ -189,15 +188,6 @@ impl Plan {
     /// If there is no such link.
     pub fn profile(&self, place: usize) -> &Profile {
         &self.profiles[self.links[place].profile as usize]
-    }
-
-    /// The rate of the link at `place`: its medium's, or its own.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn rate(&self, place: usize) -> Rate {
-        let medium = self.media.iter().find(|medium| medium.links.binary_search(&(place as u32)).is_ok());
-        medium.map_or_else(|| self.profile(place).rate(), |medium| medium_rate(&medium.values))
     }
 
     /// Its ports, hosts and routers.

@@ -2,13 +2,13 @@
 
 use crate::finding::suggestion;
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
+use crate::plain_file::bytes_of;
 use longwire_program::{Object, ObjectError, Program, ShippedForwarder};
 use std::borrow::Cow;
-use std::io::Read;
 use std::path::Path;
 
 /// Longest object file in bytes.
-pub const LONGEST_OBJECT: u64 = 4 << 20;
+const LONGEST_OBJECT: u64 = 4 << 20;
 
 impl WrittenForwarder {
     /// Its object: of a shipped program, or the contents of a file relative to `folder`.
@@ -27,24 +27,15 @@ impl WrittenForwarder {
             return Err(fault("program", format!("{why}{}", shipped_names())));
         }
         let path = folder.join(&self.program);
-        let mut bytes = Vec::new();
-        let opened = std::fs::File::open(&path);
-        let read = opened.and_then(|file| file.take(LONGEST_OBJECT + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(_) if bytes.len() as u64 > LONGEST_OBJECT => {
-                Err(fault("program", format!("{}: it is longer than {LONGEST_OBJECT} bytes", path.display())))
-            }
-            Ok(_) => Ok(bytes.into()),
-            Err(error) => {
-                let why = format!(
-                    "{}: {error}; {}name an object that clang -target bpf has made, or one of {}",
-                    path.display(),
-                    near_shipped(&self.program),
-                    shipped_names()
-                );
-                Err(fault("program", why))
-            }
-        }
+        bytes_of(&path, LONGEST_OBJECT).map(Cow::Owned).map_err(|error| {
+            let why = format!(
+                "{}: {error}; {}name an object that clang -target bpf has made, or one of {}",
+                path.display(),
+                near_shipped(&self.program),
+                shipped_names()
+            );
+            fault("program", why)
+        })
     }
 
     /// Whether no program is named, so that the key alone decides what goes up.

@@ -81,12 +81,13 @@ pub(crate) fn without_past(text: &str, mut left_out: Vec<LeftOut>) -> Result<Str
     Ok(text)
 }
 
-/// The text without an item of a list that has others.
+/// The text without an item of a list that has others. A comma may stay before the end of the list: what is
+/// before the last item may be a comment.
 fn without_item(text: &str, item: Range<usize>) -> String {
     let (before, after) = (&text[..item.start], &text[item.end..]);
     match after.trim_start().strip_prefix(',') {
         Some(rest) => format!("{before}{}", rest.trim_start()),
-        None => format!("{}{after}", before.trim_end().trim_end_matches(',')),
+        None => format!("{before}{after}"),
     }
 }
 

@@ -41,6 +41,7 @@ fn what_they_changed_can_be_removed() {
         ("\"wan\"", None),
         ("[\"wan.forward\", \"wan\"]", None),
         ("[\"wan\", \"lan\"]", Some("link = [\"lan\"]")),
+        ("[\"lan\", # It stays.\n    \"wan\"]", Some("It stays")),
         ("[\n    \"lan\", # It stays.\n    \"wan.backward\",\n    \"wan\",\n]", Some("It stays")),
     ] {
         let text = format!("{LINKS}{}{}", change(links, ""), removal("2.5 s", "wan"));

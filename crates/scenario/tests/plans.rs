@@ -303,6 +303,26 @@ fn sources_take_their_ends_addresses() {
 }
 
 #[test]
+fn a_kind_without_settings_is_in_the_schedule() {
+    let text = hosts(&[("a", "x"), ("b", "x")])
+        + &bridges(&["x"])
+        + "[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n\
+           [[at]]\ntime = \"1 s\"\nlink = \"l\"\nqueue = \"codel\"\nrate = \"2 Mbit/s\"\nloss = []\n";
+    let plan = plan(&text);
+    assert_eq!(plan.events[0].describe(&plan), "l: loss none, queue codel, rate 2 Mbit/s");
+}
+
+#[test]
+fn namespaces_have_the_names_of_numbered_routers() {
+    let text = "[[host]]\nname = \"h{n}\"\ncount = 2\naddress = \"10.{n}.0.2/24\"\n\
+        [[router]]\nname = \"r{n + 1}\"\ncount = 2\ncontrol-plane = \"netns\"\n\
+        ports = [{ port = \"h{n}\", addresses = \"10.{n}.0.1/24\" }]\n";
+    let plan = plan(text);
+    let named: Vec<_> = plan.control_planes().map(|router| &*router.name).collect();
+    assert_eq!(named, ["r2", "r3"]);
+}
+
+#[test]
 fn sources_have_models() {
     let text = hosts(&[("a", "x"), ("b", "x")])
         + &bridges(&["x"])

@@ -100,8 +100,8 @@ pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     for (place, mac) in routers::near(plan, &segment.ports) {
         bridge.expect(mac, place);
     }
-    let mut sources =
-        plan.sources.iter().filter(|source| segment.ports.contains(&source.out_port)).peekable();
+    let is_here = |place: u16| segment.ports.binary_search(&place).is_ok();
+    let mut sources = plan.sources.iter().filter(|source| is_here(source.out_port)).peekable();
     let sends = sources.peek().is_some();
     for source in sources {
         bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);

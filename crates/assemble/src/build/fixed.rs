@@ -192,7 +192,7 @@ fn events(plan: &Plan, other: &Plan) -> Vec<(Nanos, String)> {
     let of_objects = plan.events.iter().filter(|event| !is_at_start(event)).filter_map(|event| {
         let left = (event.over() <= since).then(|| left.among(event, plan));
         let event = left.unwrap_or_else(|| Some(event.clone()))?;
-        Some((event.time, event.describe(plan)))
+        Some((event.time, format!("{} of {:?}", event.describe(plan), objects(&event, plan))))
     });
     let of_routers = plan.router_events.iter().filter(|event| {
         let is_past = event.time <= since;
@@ -200,6 +200,14 @@ fn events(plan: &Plan, other: &Plan) -> Vec<(Nanos, String)> {
         event.time > Nanos::ZERO && (!is_past || is_there())
     });
     of_objects.chain(of_routers.map(|event| (event.time, event.describe(&plan.routers)))).collect()
+}
+
+/// The names of all that an event changes, of which its description has the first.
+fn objects<'p>(event: &Event, plan: &'p Plan) -> Vec<&'p str> {
+    let links = event.links.iter().map(|&place| &*plan.links[place as usize].name);
+    let sources = event.sources.iter().map(|&place| &*plan.sources[place as usize].name);
+    let media = event.media.iter().map(|&place| &*plan.media[place as usize].name);
+    links.chain(sources).chain(media).collect()
 }
 
 /// The names of what events change in a plan, besides media, which stay.
@@ -233,4 +241,29 @@ fn paths(plan: &Plan) -> String {
 
 fn text(value: &impl Debug) -> String {
     format!("{value:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also behind those that its description names.
+    #[test]
+    fn events_differ_by_any_object() {
+        let plan = |last: &str| {
+            let host =
+                |name: &str, n: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{n}/24\"\n");
+            let sources = "[[source]]\nname = \"s{n}\"\ncount = 6\nfrom = \"a\"\nto = \"b\"\n\
+                           rate = \"1 Mbit/s\"\n";
+            let event = format!(
+                "[[at]]\ntime = \"1 s\"\nsource = [\"s1\", \"s2\", \"s3\", \"s4\", \"{last}\"]\n\
+                 rate = \"2 Mbit/s\"\n"
+            );
+            longwire_scenario::plan_of(&(host("a", 1) + &host("b", 2) + sources + &event))
+        };
+        let [one, other] = ["s5", "s6"].map(plan);
+        assert_eq!(fixed_differences(&one, &one), []);
+        let found = fixed_differences(&one, &other);
+        assert_eq!(found.iter().map(|found| &*found.what).collect::<Vec<_>>(), ["[[at]]"]);
+    }
 }

@@ -1,15 +1,13 @@
 //! Paths of packets from port to port: by rules, through routers, from traffic sources, and straight across a
 //! bridge.
 
-use longwire_scenario::{End, Plan, Route, Source};
+use longwire_scenario::{End, Network, Plan, Route, Source};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
 /// Limits on the ports from which paths through routers are searched, and on the number of these paths.
 const MOST_STARTS: usize = 100;
 const MOST_PATHS: usize = 100_000;
-/// Most ports in which an address is searched.
-const MOST_PORTS: usize = 256;
 
 /// A path of packets.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +39,8 @@ struct OwnedPath {
 /// All paths of a plan.
 pub(super) struct Paths<'p> {
     plan: &'p Plan,
+    /// What is behind ports: family, first and last address, port. Ascending, without overlap.
+    behind: Vec<(bool, u128, u128, u16)>,
     owned: Vec<OwnedPath>,
     /// Whether some paths through routers were skipped.
     pub some_left_out: bool,
@@ -49,7 +49,15 @@ pub(super) struct Paths<'p> {
 impl<'p> Paths<'p> {
     pub(super) fn of(plan: &'p Plan) -> Self {
         let graph = Graph::of(plan);
-        let mut paths = Self { plan, owned: Vec::new(), some_left_out: false };
+        let networks = (0u16..).zip(&plan.ports).flat_map(|(place, port)| {
+            port.addresses.iter().map(move |net| {
+                let (first, last) = net.range();
+                (net.address.is_ipv6(), first, last, place)
+            })
+        });
+        let mut behind: Vec<_> = networks.collect();
+        behind.sort_unstable();
+        let mut paths = Self { plan, behind, owned: Vec::new(), some_left_out: false };
         paths.join_sources(&graph);
         if !plan.routers.is_empty() {
             paths.join_routers(&graph);
@@ -106,10 +114,11 @@ impl<'p> Paths<'p> {
     }
 
     fn port_with(&self, address: IpAddr) -> Option<u16> {
-        let ports = self.plan.ports.iter().take(MOST_PORTS);
-        let place =
-            ports.map(|port| &port.addresses).position(|has| has.iter().any(|net| net.contains(address)));
-        place.map(|place| place as u16)
+        let (number, _) = Network::single(address).range();
+        let key = (address.is_ipv6(), number);
+        let after = self.behind.partition_point(|(v6, first, ..)| (*v6, *first) <= key);
+        let (v6, _, last, port) = self.behind[after.checked_sub(1)?];
+        (v6 == key.0 && number <= last).then_some(port)
     }
 
     /// Adds the paths of sources.

@@ -144,6 +144,15 @@ fn mistakes_of_paths_and_events_are_reported_with_their_place_and_the_fix() {
             "links are not chosen by addresses",
         ),
         (
+            row((
+                "delay = \"30 ms\"",
+                "forward = { filter = \"steer aside if udp\" }\n\
+                 [[link]]\nname = \"aside\"\nfrom = \"r1-wan\"\nto = \"r2-wan\"",
+            )),
+            "25:8: link \"aside\": ",
+            "no filter steers to a link where routers have ports of their own",
+        ),
+        (
             between("[[at]]\ntime = \"1 s\"\nrouter = \"q\"\nremove-route = \"10.0.0.0/8\"\n"),
             "9:10: at \"1 s\", router: ",
             "no router \"q\"",

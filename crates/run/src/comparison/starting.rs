@@ -259,7 +259,7 @@ mod tests {
             assert!(forward.iter().any(|known| known.ends_with(one)), "{one}: {forward:?}");
         }
         assert_eq!(twice.text.matches("written by longwire").count(), 1, "{}", twice.text);
-        assert_eq!(twice.rate(0), Rate(10_000_000), "the sections stay as written");
+        assert_eq!(twice.profile(0).rate(), Rate(10_000_000), "the sections stay as written");
         // Without an effect nothing is written.
         assert_eq!(*begun(&["up.rate=10 Mbit/s"]).unwrap().text, *begun(&[]).unwrap().text);
     }

@@ -4,6 +4,7 @@ use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::address::{Network, number};
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Address ranges and their ports; ascending, without overlap.
 pub(super) struct Owners {
@@ -51,6 +52,28 @@ impl Resolver<'_, '_> {
             }
         }
         Owners { ranges }
+    }
+}
+
+impl Resolver<'_, '_> {
+    /// Checks that the `owner` of an address in a match is the port where the entry's link or path begins or
+    /// ends. None after an error.
+    pub(super) fn lies_behind(
+        &mut self,
+        (entry, span): (&Entry<'_>, &Range<usize>),
+        address: IpAddr,
+        (owner, port): (u16, u16),
+        verb: &str,
+        nodes: &Nodes,
+    ) -> Option<()> {
+        if owner == port {
+            return Some(());
+        }
+        let [home, end] = [owner, port].map(|place| &nodes.ports[usize::from(place)].name);
+        let section = entry.section;
+        let what = format!("{address} lies behind \"{home}\", but the {section} {verb} at \"{end}\"");
+        let fix = format!("correct the address or the {section}'s ends");
+        self.refuse(span, entry, "match", what, fix)
     }
 }
 

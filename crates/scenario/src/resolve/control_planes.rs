@@ -5,7 +5,7 @@ use super::{Entry, Resolver};
 use crate::file_router;
 use crate::plan::{Attachment, ControlEnd, Port};
 use crate::router_plan::RouterPort;
-use crate::written::{Text, Written};
+use crate::written::{Name, Text, Written};
 
 /// Longest name of an interface (IFNAMSIZ less its terminator).
 const LONGEST_INTERFACE: usize = 15;
@@ -40,8 +40,8 @@ impl Resolver<'_, '_> {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
             name.len() <= longest && name.chars().all(plain) && !TAKEN.contains(&name)
         };
-        let name = entry.name.unwrap_or_default();
-        if !fits(&name.replace(['{', '}'], ""), LONGEST_NAME) {
+        let Name(name) = self.term(entry, "name", &written.name)?;
+        if !fits(&name, LONGEST_NAME) {
             let fix = "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
             let what = "it can't be the name of a namespace";
             return self.refuse(&written.name.span, entry, "name", what, fix);

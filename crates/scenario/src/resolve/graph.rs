@@ -24,6 +24,8 @@ struct Edge {
 pub(super) struct Graph {
     pub(super) routing: Routing,
     pub(super) segments: Vec<Segment>,
+    /// By bridge: its segment, and its index there.
+    places: Vec<(u32, u32)>,
     edges: Vec<Vec<Edge>>,
     /// The link from each port to its bridge, if there is one.
     pub(super) up: Vec<Option<u32>>,
@@ -33,49 +35,54 @@ pub(super) struct Graph {
     pub(super) direct: HashMap<(u16, u16), u32>,
 }
 
-/// Shortest paths from one bridge to all others.
+/// Shortest paths from one bridge to all others of its segment.
 pub(super) struct Tree {
     start: u32,
-    /// The bridge before, and the link from there.
+    /// By index in the segment: the bridge before, and the link from there.
     before: Vec<Option<(u32, Option<u32>)>>,
-}
-
-impl Tree {
-    /// The links on the path to `bridge`; none if there is no path.
-    pub(super) fn path(&self, bridge: u32) -> Option<Vec<u32>> {
-        let mut links = Vec::new();
-        let mut at = bridge;
-        while at != self.start {
-            let (before, link) = self.before[at as usize]?;
-            links.extend(link);
-            at = before;
-        }
-        links.reverse();
-        Some(links)
-    }
 }
 
 impl Graph {
     /// Shortest paths from `start` by delay, then number of links, then place of the links (Dijkstra).
     pub(super) fn tree(&self, start: u32) -> Tree {
-        let mut best = vec![(u64::MAX, u32::MAX); self.edges.len()];
-        let mut before = vec![None; self.edges.len()];
+        let (segment, _) = self.places[start as usize];
+        let count = self.segments[segment as usize].bridges.len();
+        let index = |bridge: u32| self.places[bridge as usize].1 as usize;
+        let mut best = vec![(u64::MAX, u32::MAX); count];
+        let mut before = vec![None; count];
         let mut heap = BinaryHeap::from([Reverse((0u64, 0u32, start))]);
-        best[start as usize] = (0, 0);
+        best[index(start)] = (0, 0);
         while let Some(Reverse((delay, hops, at))) = heap.pop() {
-            if (delay, hops) > best[at as usize] {
+            if (delay, hops) > best[index(at)] {
                 continue;
             }
             for edge in &self.edges[at as usize] {
                 let there = (delay.saturating_add(edge.delay), hops + u32::from(edge.link.is_some()));
-                if there < best[edge.to as usize] {
-                    best[edge.to as usize] = there;
-                    before[edge.to as usize] = Some((at, edge.link));
+                if there < best[index(edge.to)] {
+                    best[index(edge.to)] = there;
+                    before[index(edge.to)] = Some((at, edge.link));
                     heap.push(Reverse((there.0, there.1, edge.to)));
                 }
             }
         }
         Tree { start, before }
+    }
+
+    /// The links on a tree's path to `bridge`; none if there is no path.
+    pub(super) fn path(&self, tree: &Tree, bridge: u32) -> Option<Vec<u32>> {
+        let place = |bridge: u32| self.places[bridge as usize];
+        if place(bridge).0 != place(tree.start).0 {
+            return None;
+        }
+        let mut links = Vec::new();
+        let mut at = bridge;
+        while at != tree.start {
+            let (before, link) = tree.before[place(at).1 as usize]?;
+            links.extend(link);
+            at = before;
+        }
+        links.reverse();
+        Some(links)
     }
 }
 
@@ -90,9 +97,16 @@ impl Resolver<'_, '_> {
         self.attach_ports(nodes, links)?;
         let groups = self.join(nodes, links, routing)?;
         let segments = self.segments(nodes, groups, file);
+        let mut places = vec![(0, 0); nodes.bridges.len()];
+        for (number, segment) in (0..).zip(&segments) {
+            for (index, &bridge) in (0..).zip(&segment.bridges) {
+                places[bridge as usize] = (number, index);
+            }
+        }
         let mut graph = Graph {
             routing,
             segments,
+            places,
             edges: vec![Vec::new(); nodes.bridges.len()],
             up: vec![None; nodes.ports.len()],
             down: vec![None; nodes.ports.len()],

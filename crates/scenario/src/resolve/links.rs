@@ -4,12 +4,12 @@ use super::blocks::Profiles;
 use super::profile_files::{ProfileCache, merged};
 use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
-use crate::plan::{End, Link, Profile, Route};
+use crate::plan::{End, Link, Profile};
 use crate::read::BESIDE_RATE;
 use crate::row::SettingText;
 use crate::settings::{DirectionSettings, LinkSettings};
 use crate::template;
-use crate::written::{Name, Term, Whole};
+use crate::written::{Name, Term};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::net::IpAddr;
@@ -51,25 +51,6 @@ struct SameForAll {
 }
 
 impl Resolver<'_, '_> {
-    /// Checks the number of links before any is made. None after an error.
-    pub(super) fn link_count(&mut self, file: &File) -> Option<()> {
-        let mut sum = 0i128;
-        for written in &file.link {
-            let count = written.repeats().text("count").and_then(|count| Whole::read(count).ok());
-            let Whole(count) = count.unwrap_or(Whole(1));
-            sum = sum.saturating_add(count.saturating_mul(if written.between.is_some() { 2 } else { 1 }));
-            if sum > Route::MAX_LINKS as i128 {
-                let entry =
-                    Entry { section: "link", name: written.name.as_ref().map(|name| &*name.text), n: None };
-                let span = written.repeats().span("count").unwrap_or(&written.span);
-                let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
-                let fix = "make fewer; a duplex link (between) is two";
-                return self.refuse(span, &entry, "count", what, fix);
-            }
-        }
-        Some(())
-    }
-
     pub(super) fn links(&mut self, file: &File) -> Links {
         let mut links = Links::default();
         let mut profiles = Profiles::default();

@@ -11,6 +11,7 @@ use crate::written::Name;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -43,10 +44,11 @@ impl Resolver<'_, '_> {
     /// The media, without links. Incomplete after an error.
     pub(super) fn media(&mut self, file: &File) -> Vec<(Medium, Range<usize>)> {
         let mut media: Vec<(Medium, Range<usize>)> = Vec::new();
+        let mut names = HashSet::new();
         for written in &file.medium {
             let entry = Entry { section: "medium", name: Some(&written.name.text), n: None };
             let Some(Name(name)) = self.term(&entry, "name", &written.name) else { continue };
-            if media.iter().any(|(medium, _)| medium.name == name) {
+            if !names.insert(name.clone()) {
                 let what = format!("there are two media named \"{name}\"");
                 self.error(&written.name.span, &entry, "name", what, "rename one");
                 continue;
@@ -64,11 +66,14 @@ impl Resolver<'_, '_> {
         mut media: Vec<(Medium, Range<usize>)>,
         links: &Links,
     ) -> Vec<Medium> {
+        let mut stations: HashMap<&str, Vec<u32>> = HashMap::new();
+        for (place, medium) in (0u32..).zip(&links.media) {
+            if let Some((name, _)) = medium {
+                stations.entry(name).or_default().push(place);
+            }
+        }
         media.retain_mut(|(Medium { name, links: places, .. }, span)| {
-            let of =
-                |medium: &Option<(Box<str>, _)>| medium.as_ref().is_some_and(|(other, _)| *other == *name);
-            let stations = (0u32..).zip(&links.media).filter(|(_, medium)| of(medium));
-            *places = stations.map(|(place, _)| place).collect();
+            *places = stations.remove(&**name).unwrap_or_default();
             let is_possible = (1..=MOST_STATIONS).contains(&places.len());
             if !is_possible {
                 let entry = Entry { section: "medium", name: Some(name), n: None };
@@ -139,11 +144,15 @@ impl Resolver<'_, '_> {
     /// Checks the links that name a medium.
     fn stations(&mut self, file: &File, links: &Links) {
         let known: Vec<&str> = file.medium.iter().map(|medium| medium.name.text.as_str()).collect();
+        let names: HashSet<&str> = known.iter().copied().collect();
         for (place, medium) in links.media.iter().enumerate() {
             let Some((name, span)) = medium else { continue };
+            if self.findings.full() {
+                return;
+            }
             let link = &links.links[place];
             let entry = Entry { section: "link", name: Some(&link.name), n: None };
-            if !known.contains(&&**name) {
+            if !names.contains(&**name) {
                 self.no_such::<()>(&entry, (span, "medium"), name, &known);
             } else if links.profiles[link.profile as usize].value("rate").is_some() {
                 let what = "its medium decides its rate";

@@ -1,6 +1,7 @@
 //! Sections to plan: names to places, texts to values, links to routes.
 
 mod addresses;
+mod amounts;
 mod blocks;
 mod budgets;
 mod choices;
@@ -81,8 +82,8 @@ pub(crate) fn resolve(
     let mut resolver = Resolver::new(registry, findings, name, (file, run));
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
+    resolver.amounts(file)?;
     let mut nodes = resolver.nodes(file, run.map(|run| KeptPlaces::of(run.plan)).unwrap_or_default());
-    resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);
     let Some((media, graph)) = resolver.joined(file, &mut nodes, &mut links, whole.as_ref()) else {
@@ -91,7 +92,7 @@ pub(crate) fn resolve(
         return None;
     };
     let (link_requests, owners) = (resolver.choices(&mut nodes, &links), resolver.owners(&nodes));
-    let given = resolver.paths(file, &nodes, &links, &graph);
+    let given = resolver.paths(file, Topology { nodes: &nodes, links: &links, graph: &graph }, &owners);
     let sources = resolver.sources(file, &mut nodes);
     let forwarders = resolver.forwarders(file, &nodes.routers);
     let resolved_events = resolver.events(file, &links, (&sources, &media, nodes.places()));

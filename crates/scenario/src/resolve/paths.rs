@@ -1,5 +1,6 @@
 //! Section `[[path]]`: paths that are set instead of computed.
 
+use super::addresses::Owners;
 use super::graph::Graph;
 use super::links::{Links, Pair};
 use super::nodes::Nodes;
@@ -29,20 +30,14 @@ pub(super) struct Topology<'k> {
 }
 
 impl Resolver<'_, '_> {
-    pub(super) fn paths(
-        &mut self,
-        file: &File,
-        nodes: &Nodes,
-        links: &Links,
-        graph: &Graph,
-    ) -> DeclaredPaths {
+    pub(super) fn paths(&mut self, file: &File, known: Topology<'_>, owners: &Owners) -> DeclaredPaths {
         let mut given = DeclaredPaths::default();
         for written in &file.path {
             let entry = Entry { section: "path", name: None, n: None };
             for n in self.numbers(&entry, written) {
                 let name = format!("{}-{}", written.from.text, written.to.text);
                 let entry = Entry { n, name: Some(&name), ..entry };
-                if self.path(&entry, written, Topology { nodes, links, graph }, &mut given).is_none() {
+                if self.path(&entry, written, (known, owners), &mut given).is_none() {
                     break;
                 }
             }
@@ -54,7 +49,7 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file::Path,
-        known: Topology<'_>,
+        (known, owners): (Topology<'_>, &Owners),
         given: &mut DeclaredPaths,
     ) -> Option<()> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
@@ -73,8 +68,19 @@ impl Resolver<'_, '_> {
             places.push(self.link_named(entry, name, known.links)?);
         }
         self.joins_up(entry, written, (from, to), &places, known)?;
-        if !written.matches.is_empty() {
+        if let Some(first) = written.matches.first() {
+            if !known.nodes.own_ports.is_empty() {
+                let what = "paths are not chosen by addresses where routers have ports of their own";
+                let fix = "a packet would take it at every node it comes to: remove match";
+                return self.refuse(&first.source.span, entry, "match", what, fix);
+            }
             let pairs = self.matches(entry, &written.matches)?;
+            for (source, destination, span) in &pairs {
+                for (address, port, verb) in [(*source, from, "begins"), (*destination, to, "ends")] {
+                    let owner = owners.port(address).unwrap_or(port);
+                    self.lies_behind((entry, span), address, (owner, port), verb, known.nodes)?;
+                }
+            }
             given.by_addresses.extend(pairs.into_iter().map(|pair| (places.clone(), pair)));
             return Some(());
         }

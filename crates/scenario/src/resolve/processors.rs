@@ -12,6 +12,7 @@ use longwire_router::{FlowFields, NamedFlow, RouterPrices, SharingConfig};
 use longwire_sched::model::Demand;
 use longwire_sched::{PerByte, Scheduler, Settings, Warning, Weight};
 use longwire_units::{Nanos, counted};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The scheduler with one queue for all.
@@ -153,9 +154,10 @@ impl Resolver<'_, '_> {
 
     fn named_flows(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Vec<NamedFlow>> {
         let mut flows: Vec<NamedFlow> = Vec::with_capacity(written.flows.len());
+        let (mut names, mut keys) = (HashSet::new(), HashMap::new());
         for flow in &written.flows {
             let Name(name) = self.term(entry, "flows.name", &flow.name)?;
-            if flows.iter().any(|other| other.name == name) {
+            if !names.insert(name.clone()) {
                 let what = format!("there are two flows named \"{name}\"");
                 let fix = "give each a name of its own";
                 return self.refuse(&flow.name.span, entry, "flows.name", what, fix);
@@ -166,10 +168,10 @@ impl Resolver<'_, '_> {
                     return self.refuse(&flow.name.span, entry, "flows.key", why, "");
                 }
             };
-            if let Some(other) = flows.iter().find(|other| other.key == key) {
+            let first = keys.entry(key).or_insert_with(|| name.clone());
+            if *first != name {
                 let what = format!(
-                    "flow \"{name}\" has the same key as flow \"{}\", which gets all the packets",
-                    other.name
+                    "flow \"{name}\" has the same key as flow \"{first}\", which gets all the packets"
                 );
                 let fix = "give it a key of its own, or leave it out";
                 self.findings.note(flow.name.span.clone(), &entry.field("flows.key"), what, fix);

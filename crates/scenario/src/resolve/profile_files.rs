@@ -4,12 +4,11 @@ use super::{Entry, Resolver};
 use crate::file::{BlockText, ProfileFile};
 use crate::finding::{ScenarioError, suggestion};
 use crate::library::{self, Direction, SHIPPED, ShippedProfile};
+use crate::plain_file::text_of;
 use crate::read::BESIDE_RATE;
 use crate::written::{Text, Written};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
-use std::fs::File;
-use std::io::Read;
 use std::rc::Rc;
 
 /// Longest file of a profile in bytes.
@@ -59,7 +58,7 @@ impl Resolver<'_, '_> {
         let read = if let Some(shipped) = ShippedProfile::named(name) {
             library::read(name, shipped.text, self.registry)
         } else if name.ends_with(".toml") || name.contains('/') {
-            match read_file(&self.folder.join(name)) {
+            match text_of(&self.folder.join(name), LONGEST) {
                 Ok(text) => library::read(name, &text, self.registry),
                 Err(why) => {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
@@ -105,29 +104,4 @@ pub(super) fn merged<'b>(named: &'b [BlockText], own: Vec<&'b BlockText>) -> Vec
     let mut all: Vec<&BlockText> = named.iter().filter(|block| !replaced(block)).collect();
     all.extend(own);
     all
-}
-
-fn read_file(path: &std::path::Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    // One byte above the limit, so that a longer file is refused instead of cut.
-    File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(std::io::Error::other("it is longer than 1 MiB"));
-    }
-    Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_is_too_long_is_refused() {
-        let file = std::env::temp_dir().join(format!("longwire-profile-{}", std::process::id()));
-        for (length, is_read) in [(LONGEST, true), (LONGEST + 1, false)] {
-            std::fs::write(&file, "#".repeat(length as usize)).unwrap();
-            assert_eq!(read_file(&file).is_ok(), is_read, "{length}");
-        }
-        std::fs::remove_file(&file).unwrap();
-    }
 }

@@ -78,6 +78,7 @@ impl Resolver<'_, '_> {
             ("source", written.source.is_some()),
             ("medium", written.medium.is_some()),
             ("ramp", settings.ramp.is_some()),
+            ("step", settings.step.is_some()),
             ("every", settings.every.is_some()),
             ("times", settings.times.is_some()),
         ];

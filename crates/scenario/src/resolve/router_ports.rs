@@ -27,9 +27,18 @@ impl Resolver<'_, '_> {
                 self.partner(nodes, links, at, (place, other), &mut partners)?;
             }
             if !own_ports.is_empty() && links.matched[at] && !links.spare[at] {
-                let what = "links are not chosen by addresses where routers have ports of their own";
-                let fix = "a packet would take it at every node it comes to: remove match, or use \
-                    several bridges";
+                let (what, fix) = if links.matches.iter().any(|(place, _)| *place as usize == at) {
+                    (
+                        "links are not chosen by addresses where routers have ports of their own",
+                        "a packet would take it at every node it comes to: remove match, or use \
+                         several bridges",
+                    )
+                } else {
+                    (
+                        "no filter steers to a link where routers have ports of their own",
+                        "remove the rule; a program of the router can choose links (only = \"programs\")",
+                    )
+                };
                 self.at_link(links, at as u32, what.into(), fix);
                 return None;
             }

@@ -3,12 +3,12 @@
 use super::{Entry, Resolver};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
+use crate::plain_file::text_of;
 use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute};
 use crate::settings::HopSettings;
 use crate::written::{Name, Text, Written};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io::Read;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -90,20 +90,13 @@ impl Resolver<'_, '_> {
         known: &mut HashSet<Network>,
     ) -> Option<Vec<RouterRoute>> {
         let Text(name) = self.term(entry, "routes-file", written)?;
-        let mut text = String::new();
-        let opened = std::fs::File::open(self.folder.join(&name));
-        let read = opened.and_then(|file| file.take(LONGEST_ROUTES + 1).read_to_string(&mut text));
-        let fault = match read {
-            Ok(bytes) if bytes as u64 > LONGEST_ROUTES => {
-                Some(format!("it is longer than {LONGEST_ROUTES} bytes"))
+        let text = match text_of(&self.folder.join(&name), LONGEST_ROUTES) {
+            Ok(text) => text,
+            Err(error) => {
+                let fix = "name a file with a route on each line, as \"ip route\" prints them";
+                return self.refuse(&written.span, entry, "routes-file", format!("{name}: {error}"), fix);
             }
-            Ok(_) => None,
-            Err(error) => Some(error.to_string()),
         };
-        if let Some(fault) = fault {
-            let fix = "name a file with a route on each line, as \"ip route\" prints them";
-            return self.refuse(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
-        }
         let mut routes = Vec::new();
         let mut unused = None;
         for (line, text) in joined(&text) {

@@ -5,15 +5,17 @@ use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
 use super::paths::{DeclaredPaths, Topology};
 use super::{Entry, Resolver};
-use crate::plan::{AddressRule, End, Link, PairRule, Route, Routes, Segment};
+use crate::plan::{AddressRule, End, Link, PairRule, Port, Route, Routes, Segment};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// Most port pairs with a route of their own.
+/// Most pairs of ports, and of addresses, with a route of their own.
 const MOST_PAIRS: usize = 1 << 24;
 /// Most links in the table, over all routes.
 const MOST_LISTED: usize = 1 << 27;
+/// Most trees that are kept: with very many bridges, each takes a megabyte.
+const MOST_TREES: usize = 256;
 
 impl Resolver<'_, '_> {
     /// The rules by port, ascending. None after an error.
@@ -66,7 +68,7 @@ impl Resolver<'_, '_> {
         for here in manned() {
             let tree = graph.tree(here);
             for there in manned() {
-                let core = tree.path(there);
+                let core = graph.path(&tree, there);
                 let shared = core.as_ref().filter(|core| !core.is_empty()).map(|core| routes.add(core));
                 for &in_port in &nodes.bridges[here as usize].ports {
                     for &out_port in nodes.bridges[there as usize].ports.iter().filter(|out| **out != in_port)
@@ -200,22 +202,12 @@ impl Resolver<'_, '_> {
         known: Topology<'_>,
         span: &Range<usize>,
     ) -> bool {
+        let entry = Entry { section: "link", name: Some(&link.name), n: None };
         let sides = [(addresses.0, ends.0, link.from, "begins"), (addresses.1, ends.1, link.to, "ends")];
-        for (address, owner, end, verb) in sides {
-            let (Some(owner), End::Port(port)) = (owner, end) else { continue };
-            if owner != port {
-                let name = |port: u16| &known.nodes.ports[usize::from(port)].name;
-                let what = format!(
-                    "{address} lies behind \"{}\", but the link {verb} at \"{}\"",
-                    name(owner),
-                    name(port)
-                );
-                let entry = Entry { section: "link", name: Some(&link.name), n: None };
-                self.error(span, &entry, "match", what, "correct the address or the link's ends");
-                return false;
-            }
-        }
-        true
+        sides.into_iter().all(|(address, owner, end, verb)| {
+            let (Some(owner), End::Port(port)) = (owner, end) else { return true };
+            self.lies_behind((&entry, span), address, (owner, port), verb, known.nodes).is_some()
+        })
     }
 
     /// Reports address pairs with several routes.
@@ -259,11 +251,21 @@ impl Resolver<'_, '_> {
             None => &[],
         };
         for ((from, to), links) in pairs {
+            let of_family = |is_v4: bool| {
+                let all = host(to).iter().map(|net| net.address);
+                all.filter(|address| address.is_ipv4() == is_v4).collect::<Vec<_>>()
+            };
+            let (v4, v6) = (of_family(true), of_family(false));
+            let near = |source: IpAddr| if source.is_ipv4() { &v4 } else { &v6 };
+            let sources = || host(from).iter().map(|net| net.address);
+            if rules.len() + sources().map(|source| near(source).len()).sum::<usize>() > MOST_PAIRS {
+                let what = format!("more than {MOST_PAIRS} pairs of addresses have links between them");
+                let fix = "give the hosts fewer addresses, or let links join them to a bridge";
+                return self.error(&known.nodes.spans[usize::from(from)], &Entry::root(), "", what, fix);
+            }
             let mut route = None;
-            for source in host(from).iter().map(|net| net.address) {
-                let family =
-                    host(to).iter().map(|net| net.address).filter(|a| a.is_ipv4() == source.is_ipv4());
-                for destination in family.filter(|destination| !taken.contains(&(source, *destination))) {
+            for source in sources() {
+                for &destination in near(source).iter().filter(|to| !taken.contains(&(source, **to))) {
                     let route = *route.get_or_insert_with(|| routes.add(&links));
                     rules.push(AddressRule { source, destination, route });
                 }
@@ -306,20 +308,24 @@ fn around(
     trees: &mut HashMap<u32, Tree>,
 ) -> Option<Vec<u32>> {
     let Topology { nodes, graph, .. } = known;
+    let mut between = |from: u32, to: u32| {
+        // A router's port is on no bridge.
+        if [from, to].contains(&Port::NO_BRIDGE) {
+            return None;
+        }
+        if trees.len() == MOST_TREES && !trees.contains_key(&from) {
+            trees.clear();
+        }
+        graph.path(trees.entry(from).or_insert_with(|| graph.tree(from)), to)
+    };
     let mut way = Vec::new();
     if let (End::Bridge(begin), Some(port)) = (link.from, source) {
-        let start = nodes.ports[usize::from(port)].bridge;
         way.extend(graph.up[usize::from(port)]);
-        way.extend(trees.entry(start).or_insert_with(|| graph.tree(start)).path(begin)?);
+        way.extend(between(nodes.ports[usize::from(port)].bridge, begin)?);
     }
     way.push(place);
     if let (End::Bridge(end), Some(port)) = (link.to, destination) {
-        way.extend(
-            trees
-                .entry(end)
-                .or_insert_with(|| graph.tree(end))
-                .path(nodes.ports[usize::from(port)].bridge)?,
-        );
+        way.extend(between(end, nodes.ports[usize::from(port)].bridge)?);
         way.extend(graph.down[usize::from(port)]);
     }
     Some(way)

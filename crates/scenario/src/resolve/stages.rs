@@ -26,6 +26,13 @@ pub(super) fn rewires(written: &At) -> bool {
 impl Resolver<'_, '_> {
     /// Additions and removals by time.
     pub(super) fn stages(&mut self, file: &File) -> Vec<StageRequest> {
+        for written in file.at.iter().filter(|at| !rewires(at)) {
+            if let Some(span) = written.span("drain") {
+                let entry = Entry { section: "at", name: written.text("time"), n: None };
+                let what = "drain has no meaning without remove";
+                self.error(span, &entry, "drain", what, "leave it out, or name the links to remove");
+            }
+        }
         let entries = file.at.iter().filter(|at| rewires(at));
         let mut stages: Vec<_> = entries.filter_map(|written| self.stage(written)).collect();
         stages.sort_by_key(|stage| stage.time);
@@ -40,8 +47,8 @@ impl Resolver<'_, '_> {
             || written.medium.is_some()
             || written.router.is_some()
             || !written.blocks.is_empty();
-        let repeated = written.repeats().span("count").is_some()
-            || ["ramp", "every", "times"].iter().any(|key| written.span(key).is_some());
+        let repeated = ["count", "first"].iter().any(|key| written.repeats().span(key).is_some())
+            || ["ramp", "step", "every", "times"].iter().any(|key| written.span(key).is_some());
         if others || repeated {
             let what = "it adds or removes something, which stands alone and happens once";
             let fix = "write an entry for each time, and others for what else changes";

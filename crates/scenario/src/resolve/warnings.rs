@@ -2,15 +2,19 @@
 
 use super::{Entry, Resolver};
 use crate::contradictions::{Contradiction, contradictions, params};
-use crate::plan::{Host, Plan, Port, Profile};
+use crate::plan::{Host, Plan, Profile};
 use longwire_block::Value;
+use longwire_link::medium_rate;
 use longwire_units::{Nanos, Rate};
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::ops::Range;
 
 /// An Ethernet header.
 const HEADER: u64 = 14;
-/// Most hosts that are compared with each other.
+/// Most hosts that are compared with each other, and most addresses of theirs.
 const MOST_COMPARED: usize = 1000;
+const MOST_ADDRESSES: usize = 10 * MOST_COMPARED;
 /// The longest packet of most networks.
 const USUAL_MTU: u64 = 1500;
 
@@ -30,6 +34,11 @@ impl Resolver<'_, '_> {
             self.warn(&(0..0), "", "", "there is no link: everything crosses unimpaired", fix);
         }
         let longest = plan.hosts.iter().map(|host| u64::from(host.mtu)).max();
+        let shared = plan.media.iter().flat_map(|medium| {
+            let rate = medium_rate(&medium.values);
+            medium.links.iter().map(move |&link| (link as usize, rate))
+        });
+        let shared: HashMap<usize, Rate> = shared.collect();
         let mut told = vec![false; plan.profiles.len()];
         for (place, link) in plan.links.iter().enumerate() {
             if std::mem::replace(&mut told[link.profile as usize], true) {
@@ -38,7 +47,8 @@ impl Resolver<'_, '_> {
             if let Some(what) = estimated_slots(plan.profile(place)) {
                 self.warn(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
             }
-            for (what, fix) in odd(plan.profile(place), plan.rate(place), longest) {
+            let rate = shared.get(&place).copied().unwrap_or_else(|| plan.profile(place).rate());
+            for (what, fix) in odd(plan.profile(place), rate, longest) {
                 self.warn(&links[place], "link", &link.name, &what, fix);
             }
         }
@@ -69,11 +79,12 @@ impl Resolver<'_, '_> {
             linked[usize::from(rule.in_port)] = true;
             linked[usize::from(rule.out_port)] = true;
         }
-        for rule in &plan.address_rules {
-            let holds = |port: &Port| {
-                port.addresses.iter().any(|net| net.contains(rule.source) || net.contains(rule.destination))
-            };
-            plan.ports.iter().zip(&mut linked).for_each(|(port, linked)| *linked |= holds(port));
+        let each =
+            plan.hosts.iter().flat_map(|host| host.addresses.iter().map(move |net| (net.address, host.port)));
+        let homes: HashMap<IpAddr, u16> = each.collect();
+        let named = plan.address_rules.iter().flat_map(|rule| [rule.source, rule.destination]);
+        for port in named.filter_map(|address| homes.get(&address)) {
+            linked[usize::from(*port)] = true;
         }
         for host in plan.hosts.iter().filter(|host| !linked[usize::from(host.port)]) {
             let (what, fix) = ("no link leads to it or from it", "add a [[link]], or remove the host");
@@ -84,7 +95,9 @@ impl Resolver<'_, '_> {
     /// Hosts in networks without neighbours, where there is no router.
     fn without_router(&mut self, plan: &Plan, ports: &[Range<usize>]) {
         let others_know = plan.ports.iter().any(|port| port.attachment.driven().is_some());
-        if !plan.routers.is_empty() || others_know || plan.hosts.len() > MOST_COMPARED {
+        let addresses: usize = plan.hosts.iter().map(|host| host.addresses.len()).sum();
+        let are_many = plan.hosts.len() > MOST_COMPARED || addresses > MOST_ADDRESSES;
+        if !plan.routers.is_empty() || others_know || are_many {
             return;
         }
         for (at, host) in plan.hosts.iter().enumerate() {

@@ -108,3 +108,17 @@ fn models_of_sources() {
         check(HOSTS, snippet, place, field, wanted);
     }
 }
+
+/// Keys of an event that nothing would come of.
+#[test]
+fn events_do_what_their_keys_say() {
+    let link = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n[[at]]\ntime = \"1 s\"\n";
+    let alone = "which stands alone and happens once";
+    for (keys, place, field, wanted) in [
+        ("link = \"l\"\nloss = \"1 %\"\ndrain = true", "10:9", "at \"1 s\", drain: ", "without remove"),
+        ("remove = \"l\"\nstep = \"1 s\"", "6:1", "at \"1 s\": ", alone),
+        ("remove = \"l\"\nfirst = 7", "6:1", "at \"1 s\": ", alone),
+    ] {
+        check(HOSTS, &format!("{link}{keys}"), place, field, &[wanted]);
+    }
+}

@@ -1,6 +1,7 @@
 //! Mistakes of links.
 
 use super::{HOSTS, check, mistakes};
+use longwire_scenario::plan_of;
 
 /// Excessive counts are refused before anything is made.
 #[test]
@@ -15,6 +16,98 @@ fn too_many_links_are_refused_at_once() {
         "link",
         &["there are 16777217 links"],
     );
+    // A mistake among the others makes no room for them.
+    check(HOSTS, &format!("{link}-2\n{link}8388609"), "10:9", head, &[wanted]);
+}
+
+#[test]
+fn lists_are_counted_with_their_repetitions() {
+    let ends = "from = \"a\"\nto = \"b\"\n";
+    let pair = "{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }";
+    let table = [
+        (
+            format!("[[link]]\n{ends}match = [{pair}, {pair}, {pair}]\ncount = 8388608"),
+            "7:9",
+            "link, count: ",
+            "there are 25165824 address pairs in match",
+        ),
+        (
+            format!("[[path]]\n{ends}links = []\nmatch = [{pair}, {pair}]\ncount = 8388609"),
+            "8:9",
+            "path, count: ",
+            "there are 16777218 paths",
+        ),
+        (
+            format!("[[path]]\n{ends}links = [{}]\ncount = 16777216", ["\"l\""; 9].join(", ")),
+            "7:9",
+            "path, count: ",
+            "there are 150994944 links in paths",
+        ),
+        (
+            format!("[[source]]\n{ends}rate = \"1 Mbit/s\"\ncount = 65536"),
+            "7:9",
+            "source, count: ",
+            "there are 65536 traffic sources, and 65535 is the limit",
+        ),
+        (
+            "[[at]]\ntime = \"1 s\"\nlink = [\"l\", \"m\"]\nloss = \"1 %\"\ncount = 8388609".into(),
+            "7:9",
+            "at \"1 s\", count: ",
+            "there are 16777218 names and routes in events",
+        ),
+        (
+            "[[port]]\nname = \"p{n}\"\ndriver = \"memory\"\naddresses = [\"10.1.0.0/16\", \"10.2.0.0/16\"]\n\
+             count = 8388609"
+                .into(),
+            "7:9",
+            "port \"p{n}\", count: ",
+            "there are 16777218 addresses",
+        ),
+        (
+            "[[router]]\nname = \"r{n}\"\nports = [{ port = \"x{n}\" }, { port = \"y{n}\" }]\ncount = 8388609"
+                .into(),
+            "6:9",
+            "router \"r{n}\", count: ",
+            "there are 16777218 ports, routes",
+        ),
+    ];
+    for (snippet, place, field, wanted) in &table {
+        check(HOSTS, snippet, place, field, &[wanted]);
+    }
+}
+
+/// Hosts at a router are on no bridge, so that links of bridges begin and end without them.
+#[test]
+fn links_between_bridges_are_not_for_hosts_of_a_router() {
+    let hosts = "host = [{ name = \"a\", address = \"10.0.1.9/24\" }, \
+        { name = \"b\", address = \"10.0.2.9/24\" },\n\
+        { name = \"c\", address = \"10.0.3.1/24\", bridge = \"x\" },\n\
+        { name = \"d\", address = \"10.0.3.2/24\", bridge = \"y\" }]\n\
+        bridge = [{ name = \"x\" }, { name = \"y\" }]\n\
+        [[router]]\nname = \"r\"\nports = [{ port = \"a\", addresses = \"10.0.1.1/24\" }, \
+        { port = \"b\", addresses = \"10.0.2.1/24\" }]\n";
+    let link = |source: &str, destination: &str| {
+        let pair = format!("{{ source = \"{source}\", destination = \"{destination}\" }}");
+        format!("[[link]]\nname = \"l\"\nfrom = \"x\"\nto = \"y\"\nmatch = [{pair}]\n")
+    };
+    for (source, destination) in [("10.0.1.9", "10.0.3.2"), ("10.0.3.1", "10.0.2.9")] {
+        let wanted = format!("no links lead from {source} over this one to {destination}");
+        check(hosts, &link(source, destination), "12:21", "link \"l\", match: ", &[&wanted]);
+    }
+    plan_of(&(hosts.to_owned() + &link("10.0.3.1", "10.0.3.2")));
+}
+
+/// A link between two hosts has a route for each pair of their addresses.
+#[test]
+fn hosts_of_many_addresses_are_not_linked_with_each_other() {
+    let host = |name: &str, net: u32| {
+        let all = (0..4097).map(|n| format!("\"10.{net}.{}.{}/8\"", n / 256, n % 256));
+        format!("[[host]]\nname = \"{name}\"\naddress = [{}]\n", all.collect::<Vec<_>>().join(", "))
+    };
+    let hosts = host("a", 1) + &host("b", 2);
+    let link = "[[link]]\nfrom = \"a\"\nto = \"b\"\n";
+    check(&hosts, link, "2:8", "", &["more than 16777216 pairs of addresses", "fewer addresses"]);
+    plan_of(&(hosts + "[[bridge]]\nname = \"x\"\n[[link]]\nfrom = \"a\"\nto = \"x\"\n"));
 }
 
 #[test]

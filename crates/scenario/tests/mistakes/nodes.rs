@@ -185,6 +185,21 @@ fn bridges_and_paths() {
         check(&chain, &path(links), place, "path \"a-b\", links: ", wanted);
     }
     check(&chain, "[[path]]\nfrom = \"a\"\nto = \"x\"\nlinks = []", "12:6", "path", &["\"x\" is a bridge"]);
+    let pair = |source: &str, destination: &str| {
+        let pair = format!("{{ source = \"{source}\", destination = \"{destination}\" }}");
+        path("[\"xy.forward\"]") + &format!("\nmatch = [{pair}]\n")
+    };
+    let wrong = [
+        (pair("10.0.0.2", "10.0.0.1"), "10.0.0.2 lies behind \"b\", but the path begins at \"a\""),
+        (pair("10.0.0.1", "10.0.0.1"), "10.0.0.1 lies behind \"a\", but the path ends at \"b\""),
+    ];
+    for (snippet, wanted) in &wrong {
+        check(&chain, snippet, "14:21", "path \"a-b\", match: ", &[wanted]);
+    }
+    plan_of(&(chain.clone() + &pair("10.0.0.1", "192.0.2.1")));
+    let routed = "[[router]]\nname = \"r\"\nports = [{ port = \"up\", bridge = \"z\" }]\n";
+    let wanted = "paths are not chosen by addresses where routers have ports of their own";
+    check(&chain, &(pair("10.0.0.1", "192.0.2.1") + routed), "14:21", "path \"a-b\", match: ", &[wanted]);
     let twice = path("[\"xy.forward\"]") + "\n" + &path("[\"xy.forward\"]");
     check(&chain, &twice, "15:8", "path \"a-b\": ", &["a path from \"a\" to \"b\" already"]);
 }
