@@ -14,13 +14,14 @@ export class Problem extends Error {
 }
 
 const PATIENCE_MS = 8000;
+const SILENT = 'The run has ended or does not answer.';
 
 async function send(path, options = {}, token = present()) {
   const headers = { ...options.headers, ...(token === null ? {} : { Authorization: `Bearer ${token}` }) };
   try {
     return await fetch(`v1/${path}`, { ...options, headers, signal: AbortSignal.timeout(PATIENCE_MS) });
   } catch {
-    throw new Problem('The run has ended or does not answer.', 0);
+    throw new Problem(SILENT, 0);
   }
 }
 
@@ -31,7 +32,8 @@ async function ask(path, options) {
   try {
     body = await response.json();
   } catch {
-    // The status says enough.
+    // Of a refusal the status says enough.
+    if (response.ok) throw new Problem(SILENT, 0);
   }
   if (!response.ok) {
     const detail = body?.detail ?? `The run answered with status ${response.status}.`;
@@ -49,6 +51,9 @@ async function open(path) {
 }
 
 const segment = encodeURIComponent;
+
+/** Whether a name is a pattern, of which the instance answers all that match. */
+export const isPattern = (name) => /[*?]/.test(name);
 
 /** What to ask for, as parameters. */
 function parameters({ name = '', sort = '', from = 0, count = 50 }) {
@@ -69,8 +74,8 @@ export const api = {
   objects: (kind, query) => ask(`${kind}?${parameters(query)}`),
   /** One object, and the time at which it was counted. */
   async one(kind, name) {
-    // A name with a star in it would be a pattern.
-    if (name.includes('*')) return { object: await ask(`${kind}/${segment(name)}`), at: 0 };
+    // A name with such a sign in it would be a pattern.
+    if (isPattern(name)) return { object: await ask(`${kind}/${segment(name)}`), at: 0 };
     const { objects, counted_ns: at } = await ask(`${kind}?${parameters({ name, count: 1 })}`);
     return { object: objects[0], at };
   },

@@ -8,8 +8,8 @@ import { History } from './history.js';
 import { KINDS } from './kinds.js';
 import { Objects } from './objects.js';
 import { Panel } from './panel.js';
-import { Routers } from './routers.js';
-import { Timeline } from './timeline.js';
+import { MOST_ROUTERS, Routers } from './routers.js';
+import { Timeline, isChange } from './timeline.js';
 import { Gate, present } from './token.js';
 import { MOST_EDGES, MOST_NODES, Topology } from './topology.js';
 import { Screen } from './screen.js';
@@ -18,9 +18,6 @@ import { Screen } from './screen.js';
 const PERIOD_MS = 1000;
 /** Least time between two drawings of a part of the graph, whose links change with the order of the table. */
 const REDRAW_MS = 5000;
-/** Most routers that are asked for, and asked about their programs. */
-const MOST_ROUTERS = 100;
-const MOST_WITH_PROGRAMS = 12;
 
 const history = new History();
 const charts = new Charts();
@@ -39,9 +36,11 @@ const state = {
   looking: false,
   again: false,
   known: false,
+  /** The process of the run. */
+  pid: null,
   locked: false,
-  /** What was drawn last: whether it was all, of which query, and when. */
-  graph: { whole: true, query: null, at: 0 },
+  /** What was drawn last: whether it was all, of which query, when, and whether it may be another graph now. */
+  graph: { whole: true, query: null, at: 0, stale: true },
 };
 
 /** The object that the address names, as in `#links/up.forward`. */
@@ -90,7 +89,9 @@ async function look() {
   state.looking = true;
   state.again = false;
   try {
-    await Promise.all([state.known ? null : begin(), refresh()]);
+    if (!state.known) await begin();
+    await refresh();
+    state.locked = false;
     byId('trouble').hidden = true;
     gate.pass();
     markShown();
@@ -119,7 +120,7 @@ function failed(problem) {
   if (state.locked) gate.ask();
   else say(byId('trouble'), `${problem.message} Trying again.`);
   mark(byId('light'), 'data-state', 'unknown');
-  say(byId('verdict'), state.locked ? 'No access' : 'No connection');
+  say(byId('verdict'), state.locked ? 'No access' : problem.status ? 'No answer' : 'No connection');
   say(byId('cause'), '');
   if (problem.status) return;
   // What answers next may be another run.
@@ -128,9 +129,18 @@ function failed(problem) {
   panel.forget();
 }
 
+/** Another run has taken the place of the one that was shown. */
+function forgetRun() {
+  history.forget();
+  timeline.forget();
+  [state.before, state.dropped, state.objects] = [null, undefined, null];
+}
+
 /** What does not change while it runs. */
 async function begin() {
   const instance = await api.instance();
+  if (state.pid !== instance.pid) forgetRun();
+  state.pid = instance.pid;
   say(byId('name'), instance.name);
   say(byId('version'), `Longwire ${instance.version}`);
   document.title = `${instance.name} · Longwire`;
@@ -147,7 +157,15 @@ async function refresh() {
     panel.isDescribed ? null : api.description(),
   ]);
   if (description) panel.describe(description);
+  if (summary.elapsed_ns < state.before?.elapsed_ns) {
+    // Time that runs backwards is that of another run, whose log was not asked for from its beginning.
+    forgetRun();
+    state.known = false;
+    lookSoon();
+    return;
+  }
   const others = followObjects(summary);
+  if (events.log.some(isChange)) state.graph.stale = true;
   const at = page.counted_ns ?? summary.elapsed_ns;
   page.objects.forEach((object) => history.add(at, kind, object));
   if (!state.selected && page.objects.length) state.selected = { kind, name: page.objects[0].name };
@@ -172,7 +190,7 @@ function followObjects(summary) {
   const key = JSON.stringify(summary.objects);
   if (state.objects !== key) {
     state.objects = key;
-    state.graph = { whole: summary.objects.links <= MOST_EDGES, query: null, at: 0 };
+    state.graph = { whole: summary.objects.links <= MOST_EDGES, query: null, at: 0, stale: true };
     timeline.forgetPlan();
   }
   const kind = objects.kind;
@@ -185,23 +203,23 @@ async function ofGraph(summary, kind, page) {
   const query = objects.queryOf('links');
   const key = state.graph.whole ? 'all' : JSON.stringify(query);
   const old = !state.graph.whole && query.sort && performance.now() > state.graph.at + REDRAW_MS;
-  if (state.graph.query !== key || old) {
+  if (state.graph.query !== key || state.graph.stale || old) {
     const graph = await api.topology(state.graph.whole ? null : query);
     state.graph.whole &&= graph.nodes.length <= MOST_NODES;
     topology.show(graph, !state.graph.whole);
-    Object.assign(state.graph, { query: key, at: performance.now() });
+    Object.assign(state.graph, { query: key, at: performance.now(), stale: false });
   }
-  const listed = kind === 'links' ? page : null;
-  const links = await linksOf(summary, listed);
+  const links = await linksOf(summary, kind === 'links' ? page : null, query);
   for (const link of links) topology.update(link, history.now('links', link.name), state.selected);
   return links;
 }
 
-/** The links of the graph with their counters: those of the table if they are all that is drawn. */
-async function linksOf(summary, listed) {
+/** The links of the graph, all or those of a query, with their counters: those of the table if these are they. */
+async function linksOf(summary, listed, query) {
   if (!summary.objects.links || !screen.shows('topology')) return [];
-  if (!state.graph.whole || listed?.objects.length === summary.objects.links) return listed?.objects ?? [];
-  const all = await api.objects('links', { count: MOST_EDGES });
+  const { whole } = state.graph;
+  if (listed && (!whole || listed.objects.length === summary.objects.links)) return listed.objects;
+  const all = await api.objects('links', whole ? { count: MOST_EDGES } : query);
   all.objects.forEach((object) => history.add(all.counted_ns, 'links', object));
   return all.objects;
 }
@@ -230,14 +248,23 @@ async function ofSelected(listed) {
 async function ofRouters(summary) {
   routers.offer(summary.objects.routers);
   if (!summary.objects.routers || !screen.shows('routers')) return;
-  const found = await api.objects('routers', { count: MOST_ROUTERS });
+  const page = await api.objects('routers', { count: MOST_ROUTERS });
   const programs = new Map();
   if (summary.objects.forwarders) {
-    const asked = found.objects.slice(0, MOST_WITH_PROGRAMS);
-    const answers = await Promise.all(asked.map((router) => api.forwarders(router.name)));
-    asked.forEach((router, index) => programs.set(router.name, answers[index]));
+    const answers = await Promise.all(page.objects.map((router) => programsOf(router.name)));
+    page.objects.forEach((router, index) => programs.set(router.name, answers[index]));
   }
-  routers.show(found.objects, programs, found.counted_ns);
+  routers.show(page, programs);
+}
+
+/** The programs of a router; null if it has gone meanwhile. */
+async function programsOf(router) {
+  try {
+    return await api.forwarders(router);
+  } catch (problem) {
+    if (problem.status !== 404) throw problem;
+    return null;
+  }
 }
 
 function totals(summary) {
@@ -272,17 +299,28 @@ function totals(summary) {
   });
 }
 
+/** A verdict in a few words. Faults make one without packets, too. */
+function wordOf(fidelity) {
+  if (!fidelity) return 'no verdict yet';
+  if (!fidelity.faithful) return 'not faithful';
+  return fidelity.packets === 0 ? 'no packets' : 'faithful';
+}
+
 /** The light: of the whole run, and of its last window where that is another. */
 function verdict({ fidelity, window }) {
   const light = byId('light');
-  if (!fidelity) return;
-  const few = fidelity.packets === 0;
-  mark(light, 'data-state', few ? 'unknown' : fidelity.faithful ? 'good' : 'bad');
-  say(byId('verdict'), few ? 'No packets yet' : fidelity.faithful ? 'Faithful' : 'Not faithful');
+  const word = wordOf(fidelity);
+  mark(light, 'data-state', { faithful: 'good', 'not faithful': 'bad' }[word] ?? 'unknown');
+  say(byId('verdict'), `${word[0].toUpperCase()}${word.slice(1)}`);
+  if (!fidelity) {
+    say(byId('cause'), '');
+    mark(light, 'title', '');
+    return;
+  }
   const late = `${count(fidelity.late)} of ${count(fidelity.packets)} packets late`;
-  const lately = window && window.last.fidelity.faithful !== fidelity.faithful;
-  const last = window && `the last ${time(window.length_ns)} ${window.last.fidelity.faithful ? 'faithful' : 'not faithful'}`;
-  const cause = fidelity.causes?.[0] ?? (few ? '' : late);
+  const lately = window && wordOf(window.last.fidelity) !== word;
+  const last = window && `the last ${time(window.length_ns)}: ${wordOf(window.last.fidelity)}`;
+  const cause = fidelity.causes?.[0] ?? (fidelity.packets === 0 ? '' : late);
   say(byId('cause'), lately ? `${last}; ${cause}` : cause);
   const windows = window ? [`${last}; ${window.faithful} of ${window.judged} windows faithful`] : [];
   mark(light, 'title', [...windows, ...(fidelity.causes ?? [])].join('\n'));
@@ -292,7 +330,7 @@ for (const link of document.querySelectorAll('footer a')) {
   link.addEventListener('click', (event) => {
     if (present() === null) return;
     event.preventDefault();
-    api.open(link.getAttribute('href').replace(/^v1\//, ''));
+    api.open(link.getAttribute('href').replace(/^v1\//, '')).catch(failed);
   });
 }
 addEventListener('hashchange', () => {
@@ -301,8 +339,13 @@ addEventListener('hashchange', () => {
   lookSoon();
 });
 document.addEventListener('visibilitychange', () => {
-  if (document.hidden) clearTimeout(state.timer);
-  else lookSoon();
+  if (document.hidden) {
+    clearTimeout(state.timer);
+    return;
+  }
+  // Meanwhile there may be another run.
+  state.known = false;
+  lookSoon();
 });
 if (state.selected) objects.turnTo(state.selected.kind);
 look();

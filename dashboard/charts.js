@@ -112,6 +112,15 @@ class Chart {
   }
 }
 
+/** A column for each name; where there are more names than colours, the last is for all others together. */
+function columnsOf(names, parts) {
+  const own = names.length > SERIES.length ? names.slice(0, SERIES.length - 1) : names;
+  const others = names.slice(own.length);
+  const columns = own.map((name) => [name, parts.map((part) => part[name] ?? 0)]);
+  const rest = (part) => others.reduce((sum, name) => sum + (part[name] ?? 0), 0);
+  return others.length ? [...columns, ['others', parts.map(rest)]] : columns;
+}
+
 /** The charts of the kinds of objects. */
 export class Charts {
   #root = byId('charts');
@@ -132,10 +141,10 @@ export class Charts {
     const at = samples.map((sample) => sample.at);
     for (const { chart, lines, by } of this.#all) {
       if (by) {
-        const reasons = [...new Set(samples.flatMap((sample) => Object.keys(sample[by])))].slice(0, SERIES.length);
-        chart.root.hidden = reasons.length === 0;
-        if (!reasons.length) continue;
-        chart.show(at, reasons.map((reason) => [reason, samples.map((sample) => sample[by][reason] ?? 0)]), events);
+        const parts = samples.map((sample) => sample[by]);
+        const names = [...new Set(parts.flatMap((part) => Object.keys(part)))];
+        chart.root.hidden = names.length === 0;
+        if (names.length) chart.show(at, columnsOf(names, parts), events);
       } else {
         chart.show(at, lines.map(([name, key]) => [name, samples.map((sample) => sample[key] ?? null)]), events);
       }

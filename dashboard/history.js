@@ -2,11 +2,11 @@
 
 import { SAMPLES } from './kinds.js';
 
-/** Samples kept for an object: five minutes. */
+/** Seconds for which samples of an object are kept. */
 const KEPT = 300;
 /** Objects remembered: those shown last. */
 const OBJECTS = 150;
-/** Samples behind each quantile: a minute's. */
+/** Seconds behind each quantile. */
 const WINDOW = 60;
 
 /** The counters of an object: those of programs are among their settings. */
@@ -32,7 +32,7 @@ class Track {
     const before = counters(this.#kind, last.object);
     const per = (key) => Math.max(0, Number(after[key] ?? 0) - Number(before[key] ?? 0)) * latest;
     this.samples.push({ at: ns / 1e9, ...make(object, last.object, per, latest) });
-    if (this.samples.length > KEPT) this.samples.shift();
+    while (this.samples[0].at < ns / 1e9 - KEPT) this.samples.shift();
   }
 
   get now() {
@@ -44,7 +44,8 @@ class Track {
   get judged() {
     this.samples.forEach((sample, index) => {
       if (sample.delay == null || sample.median !== undefined) return;
-      const window = this.samples.slice(Math.max(0, index + 1 - WINDOW), index + 1);
+      const first = this.samples.findIndex((one) => one.at > sample.at - WINDOW);
+      const window = this.samples.slice(first, index + 1);
       const delays = window.map((one) => one.delay).filter((delay) => delay != null);
       delays.sort((one, other) => one - other);
       const quantile = (share) => delays[Math.min(delays.length - 1, Math.floor(share * delays.length))];
@@ -67,6 +68,11 @@ export class History {
     this.#tracks.delete(key);
     this.#tracks.set(key, track);
     if (this.#tracks.size > OBJECTS) this.#tracks.delete(this.#tracks.keys().next().value);
+  }
+
+  /** Forgets all: what comes is of another run. */
+  forget() {
+    this.#tracks.clear();
   }
 
   /** The latest sample of an object. */

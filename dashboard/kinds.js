@@ -192,12 +192,11 @@ export const SAMPLES = {
       const fresh = lost - (earlier.get(reason) ?? 0);
       if (fresh > 0) drops[reason] = fresh * latest;
     }
-    const out = per('out_bytes') * 8;
     return {
       in: per('in_bytes') * 8,
-      out,
+      out: per('out_bytes') * 8,
       queue: object.stats.queued_bytes,
-      delay: delayNow(object, out),
+      delay: object.stats.delay_ns,
       drops,
       dropped: sum(Object.values(drops)),
     };
@@ -224,10 +223,3 @@ export const SAMPLES = {
   }),
   forwarders: (_, __, per) => ({ packets: per('packets'), dropped: per('dropped') }),
 };
-
-/** What a packet that comes now takes: the delay, and what is queued before it at the link's rate, or at the present
- * one if that varies. */
-function delayNow({ settings, stats }, out) {
-  const [delay, limit] = [delayOf(settings), rateOf(settings) || out];
-  return (delay ?? 0) + (limit ? (stats.queued_bytes * 8e9) / limit : 0);
-}

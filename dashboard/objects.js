@@ -1,5 +1,6 @@
 // The table of objects, a kind at a time: sorted and searched by the instance, which sends one page of rows.
 
+import { isPattern } from './api.js';
 import { KINDS } from './kinds.js';
 import { byId, el, mark, say } from './dom.js';
 
@@ -207,5 +208,5 @@ export class Objects {
 /** What somebody types is looked for anywhere in a name, unless it is a pattern. */
 function pattern(text) {
   const wanted = text.trim();
-  return wanted === '' || wanted.includes('*') ? wanted : `*${wanted}*`;
+  return wanted === '' || isPattern(wanted) ? wanted : `*${wanted}*`;
 }

@@ -141,7 +141,9 @@ export class Panel {
     const apply = async () => say(wrong, (await this.#change(object, { [meant()]: value.value })) ?? '');
     choice.addEventListener('change', describe);
     set.addEventListener('click', apply);
-    for (const input of [name, value]) input.addEventListener('keydown', (event) => event.key === 'Enter' && apply());
+    // An empty value removes, so a name alone is not sent.
+    name.addEventListener('keydown', (event) => event.key === 'Enter' && value.focus());
+    value.addEventListener('keydown', (event) => event.key === 'Enter' && apply());
     describe();
     return el('div', {}, el('div', { class: 'add' }, choice, name, value, set), help, el('div', { class: 'setting plain' }, wrong));
   }

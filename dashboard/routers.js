@@ -4,7 +4,7 @@ import { count, percent, time } from './format.js';
 import { byId, el, say } from './dom.js';
 
 /** Routers that are shown, and flows and programs of each. */
-const MOST = 12;
+export const MOST_ROUTERS = 12;
 const MOST_BARS = 16;
 
 export class Routers {
@@ -26,9 +26,9 @@ export class Routers {
     return before;
   }
 
-  /** `programs` has the answer about forwarders of each router. */
-  show(routers, programs, ns) {
-    const blocks = routers.slice(0, MOST).map((router) => {
+  /** Shows a page of routers; `programs` has the answers about their forwarders. */
+  show({ total, objects, counted_ns: ns }, programs) {
+    const blocks = objects.map((router) => {
       const forwarded = router.stats?.forwarded ?? 0;
       const used = (router.stats?.processors?.flows ?? []).map((flow) => flow.processor_ns);
       const since = this.#since(router.name, { ns, forwarded, used });
@@ -38,8 +38,7 @@ export class Routers {
       return el('div', { class: 'router' }, head, ...shares(router, since?.used), ...budgets(programs.get(router.name)));
     });
     byId('router-list').replaceChildren(...blocks);
-    const left = routers.length - MOST;
-    say(byId('routers-title'), left > 0 ? `Routers (${MOST} of ${routers.length})` : 'Routers');
+    say(byId('routers-title'), total > objects.length ? `Routers (${objects.length} of ${total})` : 'Routers');
   }
 }
 

@@ -1,7 +1,7 @@
 // How settings are read, checked and written, by the format that the API's description names: rates, times, shares,
 // numbers, sizes, limits of queues. The same format gives a slider its range.
 
-import { percent, rate, time } from './format.js';
+import { rate, time } from './format.js';
 
 const PREFIXES = { '': 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 };
 const TIMES = { ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
@@ -38,7 +38,8 @@ const FORMATS = {
       const found = /^([\d.eE-]+)\s*(%?)$/.exec(text);
       return found ? Number(found[1]) / (found[2] ? 100 : 1) : null;
     },
-    write: (share) => (share ? percent(share) : '0 %'),
+    // Shares of a millionth are worth their digits: `percent` would write them as 0.
+    write: (share) => `${Number((share * 100).toPrecision(3))} %`,
   },
   integer: {
     low: 1,

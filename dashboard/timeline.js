@@ -35,7 +35,10 @@ export class Timeline {
       this.#point(Math.min(1, Math.max(0, at)) * this.#end);
     });
     this.#root.addEventListener('pointerleave', () => this.#point(null));
-    this.#root.addEventListener('blur', () => this.#point(null));
+    this.#root.addEventListener('blur', () => {
+      mark(byId('timeline-note'), 'aria-live', 'off');
+      this.#point(null);
+    });
     this.#root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') this.#point(null);
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -51,8 +54,7 @@ export class Timeline {
 
   /** When something was changed, in seconds. */
   get changes() {
-    const changes = this.#entries.filter(({ kind }) => kind === 'change' || kind === 'scheduled');
-    return changes.map((entry) => entry.at_ns / 1e9);
+    return this.#entries.filter(isChange).map((entry) => entry.at_ns / 1e9);
   }
 
   get isPlanned() {
@@ -64,11 +66,16 @@ export class Timeline {
     this.#stale = true;
   }
 
+  /** Forgets all: what comes is of another run. */
+  forget() {
+    [this.#planned, this.#entries, this.#next] = [[], [], null];
+    [this.after, this.#stale] = [0, true];
+    this.#log.replaceChildren();
+  }
+
   /** Takes the entries of the log that are new, and what is scheduled if that was asked for. */
   take({ planned, log, last }, hasPlan) {
     if (hasPlan) [this.#planned, this.#stale] = [planned, false];
-    // A number that runs backwards is that of another run.
-    if (last < this.after) this.#entries = [];
     this.after = last;
     if (!log.length) return;
     // Scheduled changes are noted when somebody looks, hence after what came later.
@@ -167,7 +174,10 @@ export class Timeline {
     const from = this.#cursor ?? this.#elapsed;
     const times = this.#marks.map((one) => one.at).sort((one, other) => one - other);
     const next = step > 0 ? times.find((at) => at > from) : times.findLast((at) => at < from);
-    if (next !== undefined) this.#point(next);
+    if (next === undefined) return;
+    // Only what somebody asks for by keys is read out.
+    mark(byId('timeline-note'), 'aria-live', 'polite');
+    this.#point(next);
   }
 
   /** What is at the cursor; without one, what comes next. */
@@ -186,6 +196,9 @@ export class Timeline {
     say(note, next ? `next in ${clock(next.at - this.#elapsed)}: ${next.what}` : nothing);
   }
 }
+
+/** Whether an entry of the log is a change of the run, or of what is in it. */
+export const isChange = ({ kind }) => kind === 'change' || kind === 'scheduled';
 
 /** When a change happens: of one that is repeated, around now. */
 function times({ at_ns: at, every_ns: every, times: most, over_ns: over = 0, what }, elapsed) {

@@ -21,6 +21,7 @@ const GRAVITY = 0.05;
 
 export class Topology {
   #graph = null;
+  #shown = null;
   #edges = new Map();
   /** What was last shown of each link, for when it is drawn anew. */
   #known = new Map();
@@ -34,18 +35,16 @@ export class Topology {
     new ResizeObserver(() => this.#draw()).observe(this.root);
   }
 
-  /** Draws a graph: all there is, or a `part`, what the links of the table join. */
+  /** Draws a graph: all there is, or a `part`, what the links of the table join. The same is not drawn again. */
   show(graph, part) {
+    const key = JSON.stringify([graph, part]);
+    if (this.#shown === key) return;
+    this.#shown = key;
     [this.#graph, this.#part] = [bounded(graph), part || graph.nodes.length > MOST_NODES];
     this.#known.clear();
     // A few nodes in a row need no more.
     this.root.classList.toggle('low', this.#graph.nodes.length <= 3);
     this.#draw();
-  }
-
-  /** The names of the links that are drawn. */
-  get names() {
-    return this.#graph?.links.map((link) => link.name) ?? [];
   }
 
   #draw() {
@@ -282,8 +281,8 @@ function fit(nodes, width, height) {
   const [left, right] = [Math.min(...nodes.map((n) => n.x)), Math.max(...nodes.map((n) => n.x))];
   const [top, bottom] = [Math.min(...nodes.map((n) => n.y)), Math.max(...nodes.map((n) => n.y))];
   const edge = { x: Math.min(90, width * 0.16), y: 48 };
-  // A flat graph stays flat.
-  const flat = bottom - top < 0.15 * (right - left);
+  // A flat graph stays flat, and so does a single node.
+  const flat = bottom - top <= 0.15 * (right - left);
   for (const node of nodes) {
     node.x = right > left ? edge.x + ((node.x - left) / (right - left)) * (width - 2 * edge.x) : width / 2;
     node.y = flat ? height / 2 - 6 : edge.y + ((node.y - top) / (bottom - top)) * (height - 2 * edge.y) - 6;

@@ -25,7 +25,7 @@ from longwire.cluster._parts import _key_of
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
 from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
-from longwire.cluster._state import Loss, State
+from longwire.cluster._state import MOST_LOSSES, Loss, State
 
 #: Time limit for what must happen, in seconds.
 TIME = 60.0
@@ -287,6 +287,27 @@ def test_a_lost_node_is_named_and_gets_its_part_again(agents: Agents) -> None:
     assert not running.report["fidelity"]["faithful"] and running.report["nodes"][1]["losses"]
     own = [event.kind for event in events if event.node == "two"]
     assert own == ["started", "lost", "returned"], own
+
+
+def test_a_node_without_an_answer_is_not_faithful(agents: Agents) -> None:
+    with agents.run() as running:
+        # It is not known yet that the node is lost.
+        running._unwatch()
+        running._stop.clear()
+        agents.all[1].kill()
+        assert running.verdict.causes == ("node two gave no report",)
+        agents.all[1] = FakeAgent(own_version())
+
+
+def test_a_loss_is_told_once_however_many_there_were(agents: Agents) -> None:
+    events: List[Any] = []
+    with agents.run(on_event=events.append) as running:
+        running._unwatch()
+        running._stop.clear()
+        running._state.losses += [Loss("two", 1, 2, "often")] * MOST_LOSSES
+        for _ in range(3):
+            running._lose(running.nodes["two"], "again")
+        assert [event.kind for event in events if event.node == "two"] == ["started", "lost"]
 
 
 def test_a_silent_node_is_lost_and_the_report_says_how_soon(agents: Agents) -> None:

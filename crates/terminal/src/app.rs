@@ -108,8 +108,8 @@ pub(crate) struct App {
     pub(crate) too_many: Option<usize>,
     /// Why the last question had no answer.
     pub(crate) trouble: Option<String>,
-    /// What was changed last.
-    pub(crate) done: Option<String>,
+    /// What was changed last, or why it was not.
+    pub(crate) done: Option<Result<String, String>>,
     /// The instance has ended, for this reason.
     pub(crate) gone: Option<String>,
     /// Counters are wanted now.
@@ -218,6 +218,17 @@ impl App {
 
     fn take_look(&mut self, look: Box<Look>) {
         self.trouble = None;
+        // Behind an address, time that runs backwards is that of another run.
+        if self.summary().is_some_and(|before| look.summary.elapsed_ns < before.elapsed_ns) {
+            (self.look, self.pace, self.history) = (None, None, History::default());
+            self.log.clear();
+            if look.wanted.after > 0 {
+                // Its log was not asked for from the beginning.
+                self.after = 0;
+                self.refresh = true;
+                return;
+            }
+        }
         if let Some(before) = self.summary() {
             let now = &look.summary;
             let seconds = now.elapsed_ns.saturating_sub(before.elapsed_ns) as f64 / 1e9;
@@ -258,14 +269,14 @@ impl App {
         };
         match (result, waiting) {
             (Ok(object), waiting) => {
-                self.done = Some(format!("{} was changed", object.name));
+                self.done = Some(Ok(format!("{} was changed", object.name)));
                 self.refresh = true;
                 if waiting.is_some() {
                     self.mode = Mode::Watch;
                 }
             }
             (Err(reason), Some(edit)) => (edit.error, edit.sent) = (Some(reason), false),
-            (Err(reason), None) => self.trouble = Some(reason),
+            (Err(reason), None) => self.done = Some(Err(reason)),
         }
     }
 

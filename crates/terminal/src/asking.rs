@@ -46,7 +46,7 @@ pub(crate) struct Look {
 pub(crate) enum Answer {
     /// How many links there are, at the start; if that is not known, [`Self::Looked`] has the reason.
     Links(usize),
-    /// The description of the API, at the start.
+    /// The description of the API, at the start or as soon as it can be had.
     Described(Value),
     /// How things are.
     Looked(Result<Box<Look>, WatchError>),
@@ -79,9 +79,8 @@ fn answer_all(watched: &dyn WatchedInstance, asked: &Receiver<Ask>, answers: &Se
         Ok(links) => Answer::Links(links),
         Err(why) => Answer::Looked(Err(why)),
     });
-    if let Ok(description) = watched.description() {
-        send(Answer::Described(description));
-    }
+    let describe = || watched.description().is_ok_and(|description| send(Answer::Described(description)));
+    let mut is_described = describe();
     while let Ok(ask) = asked.recv() {
         let goes_on = match ask {
             Ask::Look(wanted) => send(Answer::Looked(look(watched, wanted).map(Box::new))),
@@ -90,6 +89,8 @@ fn answer_all(watched: &dyn WatchedInstance, asked: &Receiver<Ask>, answers: &Se
         if !goes_on {
             return;
         }
+        // One that was silent at first describes itself later.
+        is_described = is_described || describe();
     }
 }
 

@@ -64,7 +64,7 @@ fn draw_texts(facts: &[String], settings: &[String], theme: Theme, area: Rect, b
         true => (places.saturating_sub(1), settings.len() - places.saturating_sub(1)),
         false => (settings.len(), 0),
     };
-    let more = (left > 0).then(|| format!("and {left} more: e, then Tab"));
+    let more = (left > 0 && places > 0).then(|| format!("and {left} more: e, then Tab"));
     for (at, text) in settings.iter().take(shown).chain(&more).enumerate() {
         let (column, row) = (at as u16 % columns, at as u16 / columns);
         let cell = Rect { x: area.x + column * (wide + 2), y: area.y + line + row, width: wide, height: 1 };

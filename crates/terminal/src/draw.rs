@@ -422,7 +422,8 @@ fn draw_bottom(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) -> Opti
         Mode::Help(_) => put("↑↓ scroll, any other key goes back", theme.style(Mood::Faint), area, 0, buffer),
         Mode::Watch => match (&app.trouble, &app.done) {
             (Some(trouble), _) => put(&sentence(trouble, room), theme.style(Mood::Bad), area, 0, buffer),
-            (None, Some(done)) => put(&sentence(done, room), theme.style(Mood::Good), area, 0, buffer),
+            (None, Some(Ok(done))) => put(&sentence(done, room), theme.style(Mood::Good), area, 0, buffer),
+            (None, Some(Err(why))) => put(&sentence(why, room), theme.style(Mood::Bad), area, 0, buffer),
             (None, None) => {
                 let leave =
                     if app.owner == InstanceOwner::ThisProcess { "q leave or end" } else { "q leave" };

@@ -4,14 +4,18 @@ use longwire_control::{Kind, Object, ObjectPage};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 
-/// Samples of an object: five minutes.
+/// Most samples of an object, and how long each is kept, in nanoseconds: five minutes. Counters of very many
+/// links are seldom new.
 const SAMPLES: usize = 600;
+const KEPT_NS: u64 = 300_000_000_000;
 /// Objects that are remembered: those that were shown last.
 const MOST: usize = 512;
 
 /// A link at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
+    /// The time of the run.
+    at_ns: u64,
     /// Bits per second.
     pub(crate) out: f64,
     pub(crate) queued_bytes: u64,
@@ -37,19 +41,20 @@ impl Track {
         }
         self.before = self.last.replace((ns, object.stats.clone()));
         if object.kind == Kind::Link {
-            self.add_sample(object);
+            self.add_sample(ns, object);
         }
     }
 
-    fn add_sample(&mut self, link: &Object) {
+    fn add_sample(&mut self, at_ns: u64, link: &Object) {
         let stats = &link.stats;
         let Some(out) = stats["out_bit_per_s"].as_f64() else { return };
         let number = |field: &str| stats[field].as_u64().unwrap_or(0);
-        if self.samples.len() == SAMPLES {
+        let is_old = |first: &Sample| first.at_ns.saturating_add(KEPT_NS) < at_ns;
+        while self.samples.len() == SAMPLES || self.samples.front().is_some_and(is_old) {
             self.samples.pop_front();
         }
-        let sample = Sample { out, queued_bytes: number("queued_bytes"), delay_ns: number("delay_ns") };
-        self.samples.push_back(sample);
+        let (queued_bytes, delay_ns) = (number("queued_bytes"), number("delay_ns"));
+        self.samples.push_back(Sample { at_ns, out, queued_bytes, delay_ns });
         let mut delays: Vec<u64> = self.samples.iter().map(|sample| sample.delay_ns).collect();
         delays.sort_unstable();
         let at = |share: f64| delays[((delays.len() - 1) as f64 * share).round() as usize];
@@ -138,6 +143,11 @@ mod tests {
         // Counters that were taken before are no news.
         history.add(&page(1_000_000_000, &names, 0, 0));
         assert_eq!(history.of(up).unwrap().samples().len(), 100);
+        // Two minutes later, then five after the 50th second: those before it are too old.
+        history.add(&page(220_000_000_000, &names, 0, 7));
+        assert_eq!(history.of(up).unwrap().samples().len(), 101);
+        history.add(&page(350_000_000_000, &names, 0, 7));
+        assert_eq!(history.of(up).unwrap().samples().len(), 53);
     }
 
     #[test]

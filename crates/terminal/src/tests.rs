@@ -24,6 +24,8 @@ struct Fake {
     looks: AtomicU64,
     faults: Vec<String>,
     asked: Arc<Mutex<Vec<ObjectQuery>>>,
+    /// So many times it does not describe itself.
+    silences: AtomicU64,
 }
 
 impl Fake {
@@ -147,6 +149,11 @@ impl WatchedInstance for Fake {
     }
 
     fn description(&self) -> Result<Value, WatchError> {
+        let is_silent = self.silences.load(Ordering::Relaxed) > 0;
+        if is_silent {
+            self.silences.fetch_sub(1, Ordering::Relaxed);
+            return Err(WatchError { reason: "no answer".into(), gone: false });
+        }
         Ok(description())
     }
 
@@ -181,7 +188,8 @@ impl Shown {
     fn with_faults(size: (u16, u16), links: usize, faults: &[&str]) -> Self {
         let asked = Arc::<Mutex<_>>::default();
         let faults = faults.iter().map(|fault| (*fault).to_owned()).collect();
-        let fake = Fake { links, looks: AtomicU64::new(0), faults, asked: Arc::clone(&asked) };
+        let [looks, silences] = [0, 0].map(AtomicU64::new);
+        let fake = Fake { links, looks, faults, asked: Arc::clone(&asked), silences };
         let app =
             App::new(InstanceOwner::ThisProcess, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
@@ -426,6 +434,21 @@ fn a_link_is_changed_and_a_refusal_is_shown_in_place() {
 }
 
 #[test]
+fn a_refusal_stays_although_its_line_was_left() {
+    let mut shown = Shown::new((80, 24), 3);
+    shown.keys("erate=5mbits");
+    let Action::Ask(question) = shown.key(KeyCode::Enter) else { panic!("nothing is asked") };
+    shown.key(KeyCode::Esc);
+    shown.asking.asks.send(question).unwrap();
+    shown.answer();
+    shown.look();
+    shown.assert_has(&["rate: can't read \"5mbits\"; write it as 10 Mbit/s"]);
+    shown.keys("j");
+    shown.draw();
+    shown.assert_has(&["? help"]);
+}
+
+#[test]
 fn both_directions_are_one_change() {
     let mut shown = Shown::new((80, 24), 3);
     shown.keys("b");
@@ -511,6 +534,43 @@ fn without_colours_there_are_none() {
     let buffer = shown.terminal.backend().buffer();
     assert!(buffer.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(buffer.content().iter().any(|cell| cell.modifier.contains(Modifier::BOLD)));
+}
+
+/// Settings can be completed, also if the instance did not describe them at first.
+#[test]
+fn a_description_that_was_not_answered_is_asked_for_again() {
+    let [looks, silences] = [0, 1].map(AtomicU64::new);
+    let fake = Fake { links: 2, looks, faults: Vec::new(), asked: Arc::default(), silences };
+    let Asking { asks, answers } = Asking::start(Box::new(fake)).unwrap();
+    assert!(matches!(answers.recv(), Ok(Answer::Links(2))));
+    let mut app = App::new(InstanceOwner::OtherProcess, "all".into(), None);
+    asks.send(Ask::Look(app.wanted())).unwrap();
+    drop(asks);
+    assert!(matches!(answers.recv(), Ok(Answer::Looked(Ok(_)))));
+    assert!(matches!(answers.recv(), Ok(Answer::Described(_))));
+}
+
+/// Where another run answers behind the same address, nothing of the one before is left.
+#[test]
+fn another_run_begins_anew() {
+    let mut shown = Shown::new((80, 24), 2);
+    let mut young = shown.app.look.clone().unwrap();
+    young.summary.elapsed_ns = 5_000_000_000;
+    shown.app.take(Answer::Looked(Ok(young)));
+    assert!(shown.app.refresh && shown.app.log.is_empty() && shown.app.pace.is_none());
+    assert_eq!(shown.app.wanted().after, 0);
+    shown.look();
+    shown.assert_has(&["0:10  dsl1.forward: delay 80 ms"]);
+    assert_eq!(shown.app.log.len(), 3);
+}
+
+#[test]
+fn a_panel_without_room_for_settings_keeps_to_its_place() {
+    let mut shown = Shown::new((60, 15), 6);
+    shown.keys("e");
+    shown.draw();
+    shown.assert_has(&["dsl0.forward:"]);
+    assert!(!shown.has("then Tab"), "{}", shown.lines().join("\n"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ promised elsewhere.
 from __future__ import annotations
 
 import mmap
+import os
 import select
 import socket
 import struct
@@ -29,6 +30,7 @@ PACKET, BODY = 1, 2
 VERDICT, FETCH, NEW, RETURN = 1, 2, 3, 4
 DROP, PASS, SEND = 0, 1, 2
 NO_BAND = 0xFFFF
+LONGEST_NAME = 32
 REASONS = ["left", "broken", "stalled", "flood", "panicked", "stopped", "overrun"]
 
 HELLO = struct.Struct("<8sIIQQ32s")
@@ -99,30 +101,49 @@ class Control:
 
         0 means what was promised beforehand.
         """
+        if len(name.encode()) > LONGEST_NAME:
+            raise ValueError(f"{name!r} is too long: a name has at most {LONGEST_NAME} bytes")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.connect(path)
-        self.socket.sendall(HELLO.pack(MAGIC, VERSION, share, packets, cycles, name.encode()))
-        welcome, fds, _, _ = socket.recv_fds(self.socket, WELCOME.size, 1)
-        while 0 < len(welcome) < WELCOME.size:
-            welcome += self.socket.recv(WELCOME.size - len(welcome))
-        magic, version, status, size, text = WELCOME.unpack(welcome)
-        if (magic, version) != (MAGIC, VERSION):
-            raise Refused("not this version of the protocol")
-        if status:
-            why = b""
-            while len(why) < text:
-                more = self.socket.recv(text - len(why))
-                if not more:
-                    break
-                why += more
-            raise Refused(why.decode())
-        self.memory = mmap.mmap(fds[0], size)
+        try:
+            self.socket.connect(path)
+            self.socket.sendall(HELLO.pack(MAGIC, VERSION, share, packets, cycles, name.encode()))
+            self.memory = self._welcomed()
+        except BaseException:
+            self.socket.close()
+            raise
         self.socket.setblocking(False)
         self.words = memoryview(self.memory).cast("Q")
         _, _, up, self.up_lines, down, self.down_lines, self.longest, _ = self.words[:8]
         self.up = memoryview(self.memory)[up : up + self.up_lines * LINE]
         self.down = memoryview(self.memory)[down : down + self.down_lines * LINE]
         self.up_tail = self.down_head = 0
+
+    def _welcomed(self) -> mmap.mmap:
+        """The shared memory, once the router has let this process in."""
+        welcome, fds, _, _ = socket.recv_fds(self.socket, WELCOME.size, 1)
+        try:
+            welcome += self._received(WELCOME.size - len(welcome))
+            if len(welcome) < WELCOME.size:
+                raise Refused("the router has closed the connection")
+            magic, version, status, size, text = WELCOME.unpack(welcome)
+            if (magic, version) != (MAGIC, VERSION):
+                raise Refused("not this version of the protocol")
+            if status or not fds:
+                raise Refused(self._received(text).decode() or "the router gave no reason")
+            return mmap.mmap(fds[0], size)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _received(self, count: int) -> bytes:
+        """So many bytes, or fewer if the connection is closed before."""
+        data = b""
+        while len(data) < count:
+            more = self.socket.recv(count - len(data))
+            if not more:
+                break
+            data += more
+        return data
 
     def serve(self, decide: Callable[[Facts, bytes], Decision]) -> None:
         """Gives each packet's facts and first bytes to `decide`, and does as it says, until `Ended` is
@@ -140,11 +161,11 @@ class Control:
                 facts, head = event
                 if self.is_hopeless(facts):
                     while not self.give_back(facts.token):
-                        self.flush()
+                        self.wait(0.001)
                 else:
                     action, port, head = decide(facts, head)
                     while not self.answer(facts.token, action, port, head=head):
-                        self.flush()
+                        self.wait(0.001)
                 if heard % 64 == 0:
                     self.flush()
             if heard:
@@ -173,7 +194,7 @@ class Control:
     def answer(self, token: int, action: int, port: int = 0, band: int = NO_BAND, head: bytes = b"") -> bool:
         """Says what becomes of a packet; `head` replaces its first bytes.
 
-        False if there is no room: flush, and try again.
+        False if there is no room: wait, and try again.
         """
         return self._say(VERDICT, token, action, port, band, head)
 

@@ -80,7 +80,7 @@ class Instance:
 
     def links(self, pattern: str = "*") -> List["Link"]:
         """The links that fit the pattern. A duplex link is two, NAME.forward and NAME.backward."""
-        return [self.link(one["name"]) for one in self._pages("links", pattern)[1]]
+        return [self.link(one["name"]) for _, one in self._pages("links", pattern)]
 
     def source(self, name: str) -> "Source":
         """The traffic source of this name."""
@@ -100,8 +100,8 @@ class Instance:
 
     def counters(self, links: str = "*") -> List[LinkCounters]:
         """The counters of the links that fit the pattern, at most 0.2 s old (0.1 ms more for each link)."""
-        counted, objects = self._pages("links", links)
-        return [LinkCounters.of_json(counted, one["name"], one["stats"]) for one in objects]
+        found = self._pages("links", links)
+        return [LinkCounters.of_json(counted, one["name"], one["stats"]) for counted, one in found]
 
     def watch(
         self, links: str = "*", *, every: float = 0.2, count: Optional[int] = None
@@ -123,15 +123,15 @@ class Instance:
             due += every
             time.sleep(max(0.0, due - time.monotonic()))
 
-    def _pages(self, collection: str, pattern: str) -> Tuple[int, List[Dict[str, Any]]]:
-        """The time of counting, and all objects."""
-        objects: List[Dict[str, Any]] = []
+    def _pages(self, collection: str, pattern: str) -> List[Tuple[int, Dict[str, Any]]]:
+        """All objects, each with the time at which it was counted: that of its page."""
+        objects: List[Tuple[int, Dict[str, Any]]] = []
         while True:
             query = {"name": pattern, "from": len(objects), "count": _PAGE}
             page = self.api.ask("GET", f"/v1/{collection}", query=query)
-            objects += page["objects"]
+            objects += ((page["counted_ns"], one) for one in page["objects"])
             if not page["objects"] or len(objects) >= page["total"]:
-                return page["counted_ns"], objects
+                return objects
 
     def add(self, sections: str) -> "_types.RewireResponse":
         """Adds the links, hosts, ports and bridges in this TOML, all at one instant or none."""

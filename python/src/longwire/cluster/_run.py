@@ -123,8 +123,11 @@ class ClusterRun:
             fidelity = self.report["fidelity"]
             return ClusterVerdict(fidelity["faithful"], tuple(fidelity["causes"]), verdicts)
         summaries = self._of_running(lambda node: dict(node.instance.summary()))
+        losses = self.losses
+        away = {loss.node for loss in losses if loss.to_ns is None}
         # One that is lost has its cause already.
-        return judge({node: one for node, one in summaries.items() if one is not None}, self.losses)
+        heard = {node: one for node, one in summaries.items() if one is not None or node not in away}
+        return judge(heard, losses)
 
     def require_faithful(self) -> None:
         """Raises `NotFaithful` if the run was not."""
@@ -347,14 +350,15 @@ class ClusterRun:
     def _lose(self, node: Node, reason: str) -> None:
         """Notes that a part does not run."""
         with self._change:
-            was_lost = self._open_loss(node) is not None
+            is_full = len(self._state.losses) >= MOST_LOSSES
+            was_lost = self._open_loss(node) is not None or (is_full and not node.is_running)
             node.is_running, node.reason = False, reason
             if was_lost:
                 return
             since = node.seen_running
             within = None if since is None else int((time.monotonic() - since) * 1e9)
             loss = Loss(node.name, time.time_ns(), None, reason, within)
-            if len(self._state.losses) < MOST_LOSSES:
+            if not is_full:
                 self._state.losses.append(loss)
                 self._save()
         self._tell(node, "lost", f"is lost: {loss.why}")
