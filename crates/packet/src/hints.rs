@@ -56,7 +56,17 @@ fn advise_huge(start: *const u8, bytes: usize) {
 
 /// A vector with room for `capacity` values, on huge pages where the system has them.
 pub fn huge_vec<T>(capacity: usize) -> Vec<T> {
-    let memory: Vec<T> = Vec::with_capacity(capacity);
+    on_huge_pages(Vec::with_capacity(capacity))
+}
+
+/// A vector like those of [`huge_vec`]; none if the system refuses the memory.
+pub(crate) fn try_huge_vec<T>(capacity: usize) -> Option<Vec<T>> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(capacity).ok()?;
+    Some(on_huge_pages(memory))
+}
+
+fn on_huge_pages<T>(memory: Vec<T>) -> Vec<T> {
     advise_huge(memory.as_ptr().cast(), memory.capacity() * size_of::<T>());
     memory
 }

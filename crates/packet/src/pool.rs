@@ -124,6 +124,8 @@ impl Pool {
         }
         let lines = pages as usize * PAGE_LINES as usize;
         let arena = Arena::new(lines, resident / LINE).ok_or(PoolError { bytes })?;
+        // The shortest packet takes two lines.
+        let runs = Chunks::new(lines / 2).ok_or(PoolError { bytes })?;
         let idle = Page { free: NONE, fresh: 0, live: 0, class: 0, next: NONE, previous: NONE };
         Ok(Self {
             growth: None,
@@ -133,8 +135,7 @@ impl Pool {
             empty: (0..pages as u32).rev().collect(),
             room: [NONE; CLASSES],
             class_lines: std::array::from_fn(lines_of_class),
-            // The shortest packet takes two lines.
-            runs: Chunks::new(lines / 2),
+            runs,
             live: 0,
             used_lines: 0,
             peak_lines: 0,

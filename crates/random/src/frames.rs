@@ -1,6 +1,6 @@
 //! The frames of captures, read from any source of bytes.
 
-use crate::pcapng::Nanoseconds;
+use crate::pcapng::{LONGEST, Nanoseconds};
 use longwire_units::Nanos;
 use pcap_file::pcap::{PcapReader, PcapTsResolution};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -19,8 +19,8 @@ use std::fmt;
 use std::io::{Chain, Cursor, ErrorKind, Read};
 use thiserror::Error;
 
-/// Bytes read at a time; no block of a pcapng file may be longer.
-const BUFFER: usize = 1 << 20;
+/// Bytes read at a time; no block of a pcapng file that is used may be longer.
+const BUFFER: usize = LONGEST as usize;
 
 /// Comment of the statistics block (pcapng) whose `isb_starttime` is the start of the run in which a file was
 /// recorded. Statistics of other programs may begin at any time.
@@ -393,6 +393,24 @@ mod tests {
         let (list, result) = read(&file);
         assert_eq!(result, Ok(()));
         assert_eq!(list, [(Nanos(4_294_968), 60), (Nanos(2_500_000_000), 60), (Nanos(3_000_000_000), 60)]);
+    }
+
+    /// 2 MiB of secrets between two packets.
+    #[test]
+    fn long_blocks_of_other_things_are_left_out() {
+        let interface = words(&[1, 20, 1, 0, 20]);
+        let packet = |micros| words(&[6, 32, 0, 0, micros, 0, 60, 32]);
+        let length = (2 << 20) + 20;
+        let secrets =
+            [words(&[10, length, 0x544c_534b, 2 << 20]), vec![7; 2 << 20], words(&[length])].concat();
+        let section = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+        let file = [section, interface, packet(1), secrets, packet(2)].concat();
+        let both = [(Nanos(1000), 60), (Nanos(2000), 60)];
+        assert_eq!(read(&file), (both.to_vec(), Ok(())));
+        // Cut within the secrets.
+        let (list, result) = read(&file[..file.len() - 40]);
+        assert_eq!(list, both[..1]);
+        assert!(matches!(result, Err(FramesError::Damaged { good: 1, .. })), "{result:?}");
     }
 
     #[test]

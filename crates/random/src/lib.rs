@@ -4,5 +4,6 @@
 pub mod frames;
 pub mod math;
 mod pcapng;
+mod plain_file;
 pub mod process;
 pub mod quantile;

@@ -1,16 +1,22 @@
-//! Conversion of pcapng files with clocks finer than a nanosecond.
+//! Conversion of pcapng files with clocks finer than a nanosecond, or with long blocks of other things than
+//! packets.
 //!
 //! The pcapng library refuses interfaces with such an `if_tsresol`, though the format allows 10⁻¹²⁷ and 2⁻¹²⁷
 //! s. Resolutions are changed to nanoseconds before it reads them: in the descriptions of interfaces and in
-//! packets' timestamps, rounded down.
+//! packets' timestamps, rounded down. It also refuses blocks longer than its buffer; those that are not used,
+//! such as secrets, are left out.
 
-use std::io::{BufReader, Read, Result};
+use std::io::{BufReader, Read, Result, copy, sink};
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 /// The obsolete packet block.
 const PACKET: u32 = 2;
+const SIMPLE: u32 = 3;
+const STATISTICS: u32 = 5;
 const ENHANCED: u32 = 6;
+/// Kinds of blocks that are used.
+const USED: [u32; 6] = [SECTION, INTERFACE, PACKET, SIMPLE, STATISTICS, ENHANCED];
 /// The option `if_tsresol`, and its value for nanoseconds.
 const RESOLUTION: u16 = 9;
 const NANOSECONDS: u8 = 9;
@@ -18,11 +24,12 @@ const NANOSECONDS: u8 = 9;
 const STAMPED: usize = 20;
 /// Offset of the options in an interface block.
 const OPTIONS: usize = 16;
-/// Longest interface description; a longer one is passed through unchanged.
-const LONGEST: u32 = 1 << 20;
+/// Longest block that can be read. Of longer ones those that are not used are left out, and the others passed
+/// through unchanged.
+pub const LONGEST: u32 = 1 << 20;
 
-/// A pcapng file in which times finer than a nanosecond are converted. Any other input is passed through
-/// unchanged.
+/// A pcapng file in which times finer than a nanosecond are converted, and long blocks left out that are not
+/// used. Any other input is passed through unchanged.
 #[derive(Debug)]
 pub struct Nanoseconds<R> {
     inner: BufReader<R>,
@@ -43,13 +50,13 @@ impl<R: Read> Nanoseconds<R> {
         Self { inner: BufReader::new(inner), big: false, finer, head, given: 0, rest: 0 }
     }
 
-    /// Reads the beginning of the next block, and changes it if necessary.
-    fn begin_block(&mut self) -> Result<()> {
+    /// Reads the beginning of the next block, and changes it if necessary. False at the end of the file.
+    fn begin_block(&mut self) -> Result<bool> {
         self.head.clear();
         self.given = 0;
         self.fill(12)?;
         if self.head.len() < 12 {
-            return Ok(());
+            return Ok(!self.head.is_empty());
         }
         if self.word(0) == SECTION {
             self.big = self.head[8..12] == [0x1a, 0x2b, 0x3c, 0x4d];
@@ -59,7 +66,15 @@ impl<R: Read> Nanoseconds<R> {
         if length < 12 || !length.is_multiple_of(4) {
             // The position of the next block is unknown.
             self.rest = u64::MAX;
-            return Ok(());
+            return Ok(true);
+        }
+        if length > LONGEST && !USED.contains(&kind) {
+            let rest = u64::from(length - 12);
+            // If the file ends within the block, its beginning is passed on, and found to be cut short.
+            if copy(&mut self.inner.by_ref().take(rest), &mut sink())? == rest {
+                self.head.clear();
+            }
+            return Ok(true);
         }
         match kind {
             INTERFACE if length <= LONGEST => {
@@ -75,7 +90,7 @@ impl<R: Read> Nanoseconds<R> {
             _ => {}
         }
         self.rest = u64::from(length) - self.head.len() as u64;
-        Ok(())
+        Ok(true)
     }
 
     /// Reads until the block's head has `wanted` bytes, or the file ends.
@@ -159,11 +174,8 @@ impl<R: Read> Read for Nanoseconds<R> {
                 }
                 self.rest -= count as u64;
                 read += count;
-            } else {
-                self.begin_block()?;
-                if self.head.is_empty() {
-                    break;
-                }
+            } else if !self.begin_block()? {
+                break;
             }
         }
         Ok(read)

@@ -4,7 +4,7 @@
 //! handles are adjacent, so the next packets can be prefetched together. The first handle is stored in the
 //! run itself: a run of one packet needs no chunk.
 
-use crate::hints::{huge_vec, prefetch};
+use crate::hints::{prefetch, try_huge_vec};
 use crate::{Handle, Meta, Pool};
 
 /// Handles of a chunk.
@@ -75,9 +75,10 @@ struct Chunk([u32; HANDLES + 1]);
 
 impl Chunks {
     /// Enough chunks for `packets` in any distribution: a run of three can need two chunks, with one place
-    /// used in each.
-    pub fn new(packets: usize) -> Self {
-        Self { chunks: huge_vec(2 * packets / 3 + packets / HANDLES + 1), free: NONE }
+    /// used in each. None if the system refuses the memory.
+    pub fn new(packets: usize) -> Option<Self> {
+        let chunks = try_huge_vec(2 * packets / 3 + packets / HANDLES + 1)?;
+        Some(Self { chunks, free: NONE })
     }
 
     /// Adds a chunk to a run.
@@ -283,6 +284,11 @@ impl Pool {
 mod tests {
     use super::*;
     use std::collections::VecDeque;
+
+    #[test]
+    fn more_chunks_than_the_system_gives_are_refused() {
+        assert!(Chunks::new(1 << 56).is_none());
+    }
 
     /// Compares runs with a simple list over random pushes, pops and splits; no chunk is leaked.
     #[test]

@@ -15,8 +15,8 @@ use super::{
     CHANCE_BITS, Chances, DistributionError, MAX_CELLS, SHAPE_BITS, Shape, TIME_BITS, Table, Times,
     knots_of_means,
 };
+use crate::plain_file;
 use longwire_units::{Nanos, Probability};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -52,10 +52,7 @@ pub(super) fn from_text_or_file<T>(
     let name = path.display();
     let known = if names.is_empty() { String::new() } else { format!(", nor one of {}", names.join(", ")) };
     let unreadable = |why: String| format!("{name} is no file that can be read{known}: {why}");
-    let file = File::open(&path).map_err(|error| unreadable(error.to_string()))?;
-    if !file.metadata().is_ok_and(|data| data.is_file()) {
-        return Err(unreadable("not a plain file".into()));
-    }
+    let file = plain_file::open(&path).map_err(unreadable)?;
     let mut content = String::new();
     let limit = MAX_LENGTH as u64 + 1;
     file.take(limit).read_to_string(&mut content).map_err(|error| unreadable(error.to_string()))?;
