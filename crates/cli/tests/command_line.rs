@@ -498,6 +498,19 @@ fn long_operations_report_progress() {
     }
 }
 
+/// Minutes of measuring precede the page: it is tried before, and without it the rows are printed.
+#[test]
+fn a_page_that_can_not_be_written_loses_no_rows() {
+    for (file, has_run) in [("/nowhere/page.html", false), ("/dev/full", true)] {
+        let rows = ["--virtual", "--quick", "--only", "table 5.2"];
+        let output = longwire(&[&["validate", "linkem", "--html", file], &rows[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("can't write the report to"), "{}", stderr(&output));
+        assert_eq!(stderr(&output).contains("(1 of "), has_run, "{}", stderr(&output));
+        assert_eq!(stdout(&output).contains("table 5.2"), has_run, "{}", stdout(&output));
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = Process::new(env!("CARGO_BIN_EXE_longwire"))

@@ -8,15 +8,16 @@ use browser::Browser;
 use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
+use support::guarded::Guarded;
 use support::lab::can_make_labs;
 use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, longwire, stderr, stdout};
 
 /// A run with a dashboard.
 struct Running {
-    child: Child,
+    child: Guarded,
     name: String,
     url: String,
 }
@@ -38,7 +39,7 @@ impl Running {
             .find_map(|line| line.strip_prefix("dashboard: ").map(String::from));
         let url = url.unwrap_or_else(|| panic!("{said}"));
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, name, url }
+        Self { child: Guarded::terminated(child), name, url }
     }
 
     /// The lowest round trip of some pings from host a to host b, in ms.
@@ -54,15 +55,6 @@ impl Running {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            let _ = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
-            let _ = self.child.wait();
-        }
     }
 }
 
@@ -182,6 +174,7 @@ fn the_cursor_shows_what_comes(browser: &mut Browser) {
     let note = "document.getElementById('timeline-note').textContent";
     browser.value(&press("ArrowRight"));
     browser.wait(&format!("{note} === '1:00:00 up.backward: delay 22 ms'"));
+    assert_eq!(browser.value("document.getElementById('timeline-note').getAttribute('aria-live')"), "polite");
     browser.value(&press("ArrowLeft"));
     browser.wait(&format!("{note} === '0:01 up.backward: delay 21 ms'"));
     browser.value(&press("Escape"));
@@ -323,6 +316,10 @@ fn a_token_is_asked_for_and_kept_in_the_tab() {
     write(&mut browser, "delay", "40 ms");
     browser.wait("document.getElementById('log').textContent.includes('up.forward: delay 40 ms')");
     assert!(stdout(&service.ctl(&["get", "up.forward"])).contains("40 ms"));
+    // It goes on looking.
+    let looks = "performance.getEntriesByType('resource').filter((one) => one.name.includes('summary'))";
+    browser.value("performance.clearResourceTimings()");
+    browser.wait(&format!("{looks}.length > 3"));
     let others = browser.errors.iter().filter(|error| !error.contains("401") && !error.contains("403"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(service.end(), Some(0));
@@ -448,6 +445,13 @@ fn objects_of_every_kind_are_changed_in_place() {
     browser.value(&add("via 10.0.2.9"));
     logged(&mut browser, "r: route.10.8.0.0/16 via 10.0.2.9");
     browser.wait(&format!("{}?.value === 'via 10.0.2.9 dev b'", field("route.10.8.0.0/16")));
+    // Enter behind its name leads to the value, and does not remove it.
+    browser.value(
+        "{ const [name, value] = document.querySelectorAll('#settings .add input'); \
+         name.value = '10.8.0.0/16'; \
+         name.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); \
+         if (document.activeElement !== value) throw new Error('the name was sent'); 1 }",
+    );
 
     choose(&mut browser, "forwarders", "r/syn-monitor");
     write(&mut browser, "data", "0000");

@@ -50,6 +50,14 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
         assert!(policed["rate"].as_u64() > Some(400_000), "{policed}");
         let dropped = || lab.programs("policer").first().and_then(|one| one["dropped"].as_u64());
         lab.until("nothing is dropped", || dropped() > Some(0));
+        // Somebody removes the policer: the flow is policed anew.
+        let fid = policed["fid"].to_string();
+        let removed = longwire(&["forwarder", "remove", "r1", &fid, "--instance", &lab.name]);
+        assert!(removed.status.success(), "{}", stderr(&removed));
+        for event in ["released", "policed"] {
+            assert_eq!(half.event(event)["destination-port"], 7001, "{event}");
+        }
+        lab.until("nothing is dropped again", || dropped() > Some(0));
         half.event_where("interval", |event| {
             event["flows"].as_array().unwrap().iter().any(|flow| flow["policed"] == true)
         });

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use support::guarded::Guarded;
 use support::lab::{RunningLab, are_available, can_make_labs};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
@@ -369,16 +370,6 @@ fn root_enters_signals_and_shows_no_lab_of_another_user() {
     victim.wait().unwrap();
 }
 
-/// A run that is killed if the test fails, and has ended otherwise.
-struct Run(Child);
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A lab without an owner in its own user namespace, with the name of a run of root's: root's own run is not
 /// taken down for it, whoever planted it.
 #[test]
@@ -397,8 +388,9 @@ fn a_planted_lab_without_an_owner_takes_no_run_down() {
         command
     };
     let name = format!("t{}-own", std::process::id());
-    let mut run = Run(longwire(&["run", &two_hosts(), "--name", &name]).spawn().unwrap());
-    let mut lines = BufReader::new(run.0.stderr.take().unwrap()).lines();
+    let run = longwire(&["run", &two_hosts(), "--name", &name]).spawn().unwrap();
+    let mut run = Guarded::killed(run);
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("running as")));
     std::thread::spawn(move || lines.for_each(drop));
     for user in [NOBODY, ROOT] {
@@ -406,13 +398,13 @@ fn a_planted_lab_without_an_owner_takes_no_run_down() {
         let down = longwire(&["lab", "down", "--all"]).output().unwrap();
         assert_eq!(stdout(&down), "no lab is up\n", "{}", stderr(&down));
         assert!(down.status.success() && planted.runs(), "user {user}: {}", stderr(&down));
-        assert!(run.0.try_wait().unwrap().is_none(), "user {user}: root's own run was ended");
+        assert!(run.try_wait().unwrap().is_none(), "user {user}: root's own run was ended");
         let host = longwire(&["lab", "exec", &name, "a", "--", "true"]).output().unwrap();
         assert!(host.status.success(), "user {user}: a host of root's own run is gone: {}", stderr(&host));
     }
     let stop = longwire(&["ctl", "stop", &name]).output().unwrap();
     assert!(stop.status.success(), "{}", stderr(&stop));
-    assert!(run.0.wait().unwrap().success());
+    assert!(run.wait().unwrap().success());
 }
 
 #[test]

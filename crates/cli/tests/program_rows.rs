@@ -3,8 +3,8 @@
 mod support;
 
 use serde_json::{Value, json as value};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
+use support::started::Started;
 use support::{Folder, json, longwire, row, stderr, stdout};
 
 /// Two routers, 10 ms apart. The first marks packets for b and drops all packets to a; the second counts the
@@ -192,35 +192,6 @@ fn in_folder(folder: &Folder, args: &[&str]) -> Command {
     command
 }
 
-/// A run that is ended when dropped.
-struct Live(Option<Child>);
-
-impl Live {
-    /// Starts it and waits until it answers.
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let live = Self(Some(child));
-        assert!(lines.any(|line| line.starts_with("running as")));
-        // The rest is drained, because a full pipe would stop it.
-        std::thread::spawn(move || lines.for_each(drop));
-        live
-    }
-
-    fn end(mut self) -> Output {
-        self.0.take().unwrap().wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 #[test]
 fn a_run_in_real_time_ends_with_the_same_rows() {
     let folder = Folder::new("program-rows-real");
@@ -245,7 +216,8 @@ fn a_run_in_real_time_ends_with_the_same_rows() {
 fn what_is_installed_at_the_end_has_rows() {
     let folder = Folder::new("program-rows-live");
     let scenario = folder.write("s.toml", on_ports());
-    let run = Live::start(in_folder(&folder, &["run", &scenario, "--name", "rows", "--json"]));
+    let mut command = in_folder(&folder, &["run", &scenario, "--name", "rows", "--json"]);
+    let (run, _) = Started::ready(&mut command, "running as");
     let done = |args: &[&str]| {
         let output = in_folder(&folder, args).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", stderr(&output));
@@ -262,7 +234,9 @@ fn what_is_installed_at_the_end_has_rows() {
     assert_eq!(names(&stats), wanted);
     assert!(programs(&stats).iter().all(|row| row["data"].is_null() && row["contents"].is_null()));
     done(&["ctl", "stop"]);
-    let report = json(&run.end(), 0);
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(0), "{}", ended.said);
+    let report: Value = serde_json::from_str(&ended.output).unwrap();
     assert_eq!(names(&report), wanted);
     let targets = row(&report, "program west 3 syn-targets");
     let empty = value!([{ "fid": 3, "map": "targets", "entries": [], "more": false, "left-out": 0 }]);

@@ -4,10 +4,12 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use support::guarded::Guarded;
 use support::lab::can_make_labs;
-use support::{Folder, longwire, row, stderr, stdout};
+use support::started::Started;
+use support::{Folder, longwire, row, stderr};
 
 /// Three namespaces, removed at the end: the one in which Longwire runs, and one on each side of it.
 struct Nets(String);
@@ -81,33 +83,16 @@ impl Drop for Nets {
     }
 }
 
-/// A child process that is ended when dropped.
-struct Kept(Option<Child>);
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = Command::new("kill").arg(child.id().to_string()).status();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// UDP flows in both directions at once, each with its own ports: none loses a packet, or has one out of
 /// order.
 fn flows(nets: &Nets) {
     let places: Vec<(usize, u16)> = (0..8).map(|flow| (usize::from(flow % 2), 7100 + flow)).collect();
-    let start = |command: &mut Command| Kept(Some(command.spawn().unwrap()));
     let _receivers: Vec<_> = places
         .iter()
         .map(|&(to, port)| {
             let port = port.to_string();
-            let receiver = &mut nets.longwire(SIDES[to], &["traffic", "receive", "--port", &port]);
-            let mut receiver = start(receiver);
-            let said = receiver.0.as_mut().unwrap().stderr.take().unwrap();
-            let first = BufReader::new(said).lines().next().unwrap().unwrap();
-            assert!(first.starts_with("listening"), "{first}");
-            receiver
+            let mut receiver = nets.longwire(SIDES[to], &["traffic", "receive", "--port", &port]);
+            Started::ready(&mut receiver, "listening").0
         })
         .collect();
     let senders: Vec<_> = places
@@ -116,13 +101,13 @@ fn flows(nets: &Nets) {
             let (address, port) = (format!("10.9.0.{}", to + 1), port.to_string());
             let args =
                 ["traffic", "send", "udp", &address, "--port", &port, "--rate", "4mbit", "--for", "2s"];
-            start(nets.longwire(SIDES[1 - to], &args).arg("--json"))
+            Started::begin(nets.longwire(SIDES[1 - to], &args).arg("--json"))
         })
         .collect();
-    for mut sender in senders {
-        let output = sender.0.take().unwrap().wait_with_output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
+    for sender in senders {
+        let ended = sender.wait();
+        let report: Value = serde_json::from_str(&ended.output)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", ended.output, ended.said));
         assert_eq!(row(&report, "reordered")["measured"], 0, "{report:#}");
         assert_eq!(row(&report, "loss")["lost"], 0, "{report:#}");
     }
@@ -134,9 +119,8 @@ fn iperf(nets: &Nets) {
         return println!("without iperf3, which is not installed");
     }
     let server = nets.command("r", "iperf3").args(["-s", "-1", "--forceflush"]).spawn().unwrap();
-    let mut server = Kept(Some(server));
-    let out = server.0.as_mut().unwrap().stdout.take().unwrap();
-    let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+    let mut server = Guarded::terminated(server);
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("listening")));
     std::thread::spawn(move || lines.for_each(drop));
     let output =
@@ -164,8 +148,8 @@ fn cross(driver: &str) {
     );
     let name = format!("t{}-{driver}", std::process::id());
     let run = nets.longwire("m", &["run", &scenario, "--name", &name, "--json"]).spawn().unwrap();
-    let mut run = Kept(Some(run));
-    let mut lines = BufReader::new(run.0.as_mut().unwrap().stderr.take().unwrap()).lines();
+    let mut run = Guarded::terminated(run);
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
     let mut said = String::new();
     let is_up = lines
         .by_ref()
@@ -185,10 +169,10 @@ fn cross(driver: &str) {
     iperf(&nets);
     let stop = longwire(&["ctl", "stop", &name]);
     assert!(stop.status.success(), "{}", stderr(&stop));
-    let output = run.0.take().unwrap().wait_with_output().unwrap();
-    let report: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(&output)));
-    check(&report);
+    let mut text = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    run.wait().unwrap();
+    check(&serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")));
 }
 
 /// Both workers received and sent packets; each port is one row; Longwire lost nothing, and all packets are

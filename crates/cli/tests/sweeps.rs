@@ -91,6 +91,27 @@ fn a_plan_lists_the_tasks() {
     assert_eq!(report["rows"][3]["settings"], json!({ "up.rate": "1mbit", "up.forward.loss": "10 %" }));
 }
 
+/// Each value is tried once: with the first ones of other axes, and the first seed.
+#[test]
+fn a_plan_names_tasks_that_can_not_begin() {
+    let axes = "up.rate = [\"1mbit\", \"fast\"]\nup.forward.loss = [\"0 %\", \"10 %\", \"lots\"]\n\
+        up.backward.delay = { from = \"1 ms\", to = \"300 ms\", step = \"1 ms\" }\n";
+    let sweep = format!("scenario = \"net.toml\"\nseeds = 2\n[axes]\n{axes}");
+    let (_folder, file) = folder("sweep-plan-faults", &sweep);
+    let output = longwire(&["sweep", "plan", &file]);
+    assert_eq!((output.status.code(), stdout(&output).lines().count()), (Some(1), 3601));
+    let said = stderr(&output);
+    let said: Vec<&str> = said.lines().collect();
+    let [loss, rate] = said[..] else { panic!("{said:#?}") };
+    assert!(loss.starts_with("note: task 1200 can't begin: up.forward.loss: "), "{loss}");
+    assert!(rate.starts_with("note: task 1800 can't begin: up.rate: \"fast\" does not begin with"), "{rate}");
+    let report = json(&longwire(&["sweep", "plan", &file, "--json"]), 1);
+    let rows = report["rows"].as_array().unwrap().iter();
+    let failed = rows.filter(|row| row["pass"] == false).filter_map(|row| row["task"].as_u64());
+    assert_eq!(failed.collect::<Vec<_>>(), [1200, 1800]);
+    assert_eq!(well(&["sweep", "plan", &file, "--count"]), "3600\n");
+}
+
 /// More than are printed at once.
 #[test]
 fn a_long_plan_has_its_columns_below_each_other() {
@@ -206,10 +227,15 @@ fn an_interrupted_sweep_goes_on() {
     assert_eq!(output.status.code(), Some(2));
     let told = stderr(&output);
     assert!(told.contains("whole.jsonl:1: this row belongs to another sweep"), "{told}");
-    let text = folder.write("text.txt", "hello\n");
-    let output = longwire(&["sweep", "run", &file, "--output", &text]);
-    assert!(stderr(&output).contains("text.txt:1: this is no row of a sweep"), "{}", stderr(&output));
-    assert_eq!(std::fs::read_to_string(&text).unwrap(), "hello\n");
+    for (content, wanted) in [
+        ("hello\n", "text.txt:1: this is no row of a sweep"),
+        ("hello", "text.txt: its last line is no row of a sweep"),
+    ] {
+        let text = folder.write("text.txt", content);
+        let output = longwire(&["sweep", "run", &file, "--output", &text]);
+        assert!(stderr(&output).contains(wanted), "{}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&text).unwrap(), content);
+    }
     assert_eq!(std::fs::read_to_string(&whole).unwrap(), all);
 }
 
@@ -364,6 +390,9 @@ fn rows_become_tables_and_figures() {
     assert!(svg.contains("<svg") && svg.contains("up.forward.loss=10 %") && svg.contains("up.rate, Mbit/s"));
     let output = longwire(&["sweep", "plot", &low, "--x", "up.rat", "--y", y, "--output", &figure]);
     assert!(stderr(&output).contains("did you mean \"up.rate\"?"), "{}", stderr(&output));
+    let output = longwire(&["sweep", "plot", &low, &high, "--x", x, "--y", y, "--output", &high]);
+    assert!(stderr(&output).contains("would be overwritten"), "{}", stderr(&output));
+    assert_eq!(rows(&std::fs::read_to_string(&high).unwrap()).len(), 6);
 }
 
 #[test]

@@ -5,9 +5,10 @@ mod support;
 use longwire_control::{Client, Kind, ObjectQuery, Sort};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use support::guarded::Guarded;
 use support::service::TWO_PORTS;
 use support::{Folder, can_make_terminals, ended_by_all, json, row};
 
@@ -19,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command on a terminal of 100 columns.
 struct OnTerminal {
-    child: Child,
+    /// What runs on the terminal ends with it.
+    child: Guarded,
     keys: ChildStdin,
     output: Receiver<Vec<u8>>,
     seen: Vec<u8>,
@@ -63,7 +65,7 @@ impl OnTerminal {
                 }
             }
         });
-        Self { child, keys, output, seen: Vec::new(), name }
+        Self { child: Guarded::killed(child), keys, output, seen: Vec::new(), name }
     }
 
     fn press(&mut self, keys: &str) {
@@ -105,14 +107,6 @@ impl OnTerminal {
             assert!(behind.contains(LEAVE_SCREEN) && behind.contains(SHOW_CURSOR), "{behind:?}");
         }
         (file("status").trim().to_owned(), text)
-    }
-}
-
-impl Drop for OnTerminal {
-    fn drop(&mut self) {
-        // Left by a failed test: what runs on the terminal ends with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

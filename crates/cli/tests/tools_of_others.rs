@@ -6,9 +6,10 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+use support::guarded::Guarded;
 use support::service::{ROUTED, Service};
 use support::{Folder, stderr, stdout};
 
@@ -58,16 +59,6 @@ fn schemathesis_finds_the_api_as_described() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// A server of another project that runs until the test ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The first value of a query, if there is one.
 fn value(prometheus: &str, query: &str) -> Option<f64> {
     let mut stream = TcpStream::connect(prometheus).unwrap();
@@ -100,11 +91,11 @@ fn prometheus_scrapes_a_service() {
     command.arg(format!("--config.file={config}")).arg("--web.listen-address=127.0.0.1:0");
     command.arg(format!("--storage.tsdb.path={}", folder.text("data")));
     let mut prometheus = match command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
-        Ok(child) => Running(child),
+        Ok(child) => Guarded::killed(child),
         Err(error) => return println!("prometheus_scrapes_a_service: skipped: prometheus: {error}"),
     };
     let (sender, log) = channel();
-    let lines = BufReader::new(prometheus.0.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let lines = BufReader::new(prometheus.stderr.take().unwrap()).lines().map_while(Result::ok);
     std::thread::spawn(move || lines.map_while(|line| sender.send(line).ok()).for_each(drop));
     let deadline = Instant::now() + Duration::from_secs(60);
     let left = || deadline.saturating_duration_since(Instant::now());

@@ -4,12 +4,13 @@ mod support;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use support::guarded::Guarded;
 use support::{json, longwire, row, stderr};
 
 /// A receiver that ends after `count` senders.
 struct Receiver {
-    child: Child,
+    child: Guarded,
     output: BufReader<ChildStdout>,
     port: String,
 }
@@ -28,7 +29,7 @@ impl Receiver {
         let address = line.strip_prefix("listening on ").and_then(|rest| rest.split(';').next());
         let port = address.and_then(|address| address.rsplit_once(':')).unwrap_or_else(|| panic!("{line}")).1;
         let (output, port) = (BufReader::new(child.stdout.take().unwrap()), port.to_owned());
-        Self { child, output, port }
+        Self { child: Guarded::killed(child), output, port }
     }
 
     fn send(&self, what: &str, options: &[&str]) -> Value {
@@ -43,14 +44,6 @@ impl Receiver {
         self.output.read_to_string(&mut text).unwrap();
         assert!(self.child.wait().unwrap().success());
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        // It has ended, unless the test failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

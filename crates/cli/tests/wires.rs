@@ -10,8 +10,9 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::guarded::Guarded;
 use support::lab::can_make_labs;
 use support::places::Places;
 use support::{Folder, json, longwire, row};
@@ -97,7 +98,7 @@ impl Deref for Net {
 
 /// A run that is ended by the test, or with it.
 struct Running {
-    child: Child,
+    child: Guarded,
     name: String,
 }
 
@@ -106,7 +107,7 @@ impl Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.args(["run", scenario, "--name", &name, "--json", "--quiet"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut run = Self { child, name };
+        let mut run = Self { child: Guarded::terminated(child), name };
         let end = Instant::now() + PATIENCE;
         while longwire(&["ctl", "stats", &run.name, "--json"]).status.code() != Some(0) {
             if run.child.try_wait().unwrap().is_some() || Instant::now() > end {
@@ -133,13 +134,6 @@ impl Running {
     fn port(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let name = format!("port {name}");
         row(&self.stats(|stats| wanted(row(stats, &name))), &name).clone()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let _ = self.child.wait();
     }
 }
 

@@ -315,21 +315,27 @@ impl HitterWatch<'_> {
         let mut over = Vec::new();
         for (flow, policed) in &mut self.policed {
             let dropped = match policed.fid {
-                Some(fid) => double_at(&self.session.data::<48>(fid)?, 40).unwrap_or(0),
+                Some(fid) => {
+                    let Some(data) = self.session.data_unless_removed::<48>(fid)? else {
+                        over.push((*flow, None));
+                        continue;
+                    };
+                    double_at(&data, 40).unwrap_or(0)
+                }
                 None => 0,
             };
             policed.calm = if dropped == policed.dropped { policed.calm + time } else { Duration::ZERO };
             policed.dropped = dropped;
             if policed.calm >= hold {
-                over.push(*flow);
+                over.push((*flow, policed.fid));
             }
         }
         over.sort_unstable();
-        for flow in over {
-            let Some(PolicedFlow { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else {
+        for (flow, installed) in over {
+            let Some(PolicedFlow { fid: Some(_), dropped, .. }) = self.policed.remove(&flow) else {
                 continue;
             };
-            self.session.remove(fid)?;
+            installed.map_or(Ok(()), |fid| self.session.remove(fid))?;
             let mut event = flow.json();
             event["event"] = "released".into();
             event["dropped"] = dropped.into();

@@ -157,6 +157,24 @@ impl RouterSession {
         data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {size}, not {N}"))
     }
 
+    /// A program's state; none if somebody else has removed the program.
+    pub(super) fn data_unless_removed<const N: usize>(&self, fid: u32) -> anyhow::Result<Option<[u8; N]>> {
+        match self.data(fid) {
+            Err(error) if is_refused(&error) && !self.has(fid)? => {
+                if let Some(own) = self.own().as_mut() {
+                    own.remove(&fid);
+                }
+                Ok(None)
+            }
+            data => data.map(Some),
+        }
+    }
+
+    /// Whether the router has a program with this number.
+    fn has(&self, fid: u32) -> anyhow::Result<bool> {
+        Ok(self.list()?.iter().any(|listed| listed["fid"] == fid))
+    }
+
     /// Writes a program's state.
     pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
         self.ask(&ProgramRequest::Set(fid, NewState { data: digits(data), kind: None })).map(drop)
@@ -269,6 +287,11 @@ impl RouterSession {
     fn own(&self) -> MutexGuard<'_, Option<BTreeSet<u32>>> {
         held(&self.installed)
     }
+}
+
+/// Whether the instance has refused a request, as for a program that it does not have.
+pub(super) fn is_refused(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ClientError::Refused(_)))
 }
 
 /// No holder of these locks panics.

@@ -108,6 +108,7 @@ struct Targets {
 struct Filter {
     fid: u32,
     seen: u32,
+    dropped: u32,
     calm: Duration,
 }
 
@@ -132,19 +133,23 @@ impl<'p> Alarm<'p> {
     fn follow_filters(&mut self, time: Duration) -> anyhow::Result<()> {
         let mut over = Vec::new();
         for (&target, filter) in &mut self.filters {
-            let data: [u8; 24] = self.session.data(filter.fid)?;
-            let (seen, dropped) = (word_at(&data, 16).unwrap_or_default(), word_at(&data, 20));
+            let Some(data) = self.session.data_unless_removed::<24>(filter.fid)? else {
+                // If the flood goes on, the next look raises an alarm again.
+                over.push((target, None));
+                continue;
+            };
+            let seen = word_at(&data, 16).unwrap_or_default();
             let rate = per_second(seen.wrapping_sub(filter.seen).into(), time);
-            filter.seen = seen;
+            (filter.seen, filter.dropped) = (seen, word_at(&data, 20).unwrap_or_default());
             filter.calm = if rate > self.limits.clear { Duration::ZERO } else { filter.calm + time };
             if filter.calm >= self.limits.hold {
-                over.push((target, dropped.unwrap_or_default()));
+                over.push((target, Some(filter.fid)));
             }
         }
-        for (target, dropped) in over {
-            let Some(filter) = self.filters.remove(&target) else { continue };
-            self.session.remove(filter.fid)?;
-            let event = target.event("over", &[("fid", filter.fid.into()), ("dropped", dropped.into())]);
+        for (target, installed) in over {
+            let Some(Filter { fid, dropped, .. }) = self.filters.remove(&target) else { continue };
+            installed.map_or(Ok(()), |fid| self.session.remove(fid))?;
+            let event = target.event("over", &[("fid", fid.into()), ("dropped", dropped.into())]);
             self.session.tell(
                 &event,
                 &format!("over: {target}, {dropped} SYNs were dropped; the filter is removed"),
@@ -176,7 +181,7 @@ impl<'p> Alarm<'p> {
     }
 
     fn raise(&mut self, target: Target, rate: u64) -> anyhow::Result<()> {
-        let interval = 1_000_000_000u64.checked_div(self.limits.admit).unwrap_or(0);
+        let interval = interval_of(self.limits.admit);
         let key = WrittenKey {
             destination: Some(target.address.to_string()),
             destination_port: Some(target.port.to_string()),
@@ -192,7 +197,7 @@ impl<'p> Alarm<'p> {
         };
         match self.session.install(&filter) {
             Ok(fid) => {
-                self.filters.insert(target, Filter { fid, seen: 0, calm: Duration::ZERO });
+                self.filters.insert(target, Filter { fid, seen: 0, dropped: 0, calm: Duration::ZERO });
                 let event = target.event("alarm", &[("rate", rate.into()), ("fid", fid.into())]);
                 self.session
                     .tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; filtered by program {fid}"))
@@ -237,6 +242,12 @@ impl<'p> Alarm<'p> {
     }
 }
 
+/// The filter's least time between two SYNs that pass, in nanoseconds, for so many a second; 0 if none
+/// passes.
+fn interval_of(admit: u64) -> u64 {
+    1_000_000_000u64.checked_div(admit).map_or(0, |interval| interval.max(1))
+}
+
 impl Target {
     /// Parses a key of the map `targets`.
     fn of(key: &[u8]) -> Option<Self> {
@@ -256,5 +267,17 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_zero_admits_none() {
+        for (admit, interval) in [(0, 0), (20, 50_000_000), (1_000_000_000, 1), (u64::MAX, 1)] {
+            assert_eq!(interval_of(admit), interval, "{admit}");
+        }
     }
 }

@@ -76,12 +76,18 @@ impl Partition {
     /// Makes the folder; does nothing without parts.
     ///
     /// # Errors
-    /// If a file can't be written or removed.
+    /// If a file can't be written or removed, or would be written over one that is no part of an earlier cut:
+    /// then nothing is written.
     pub fn write(&self, folder: &Path) -> Result<Vec<String>, PartitionError> {
         let unwritable = |file: &Path, why: std::io::Error| PartitionError::Unwritable {
             file: file.display().to_string(),
             why: why.to_string(),
         };
+        let names = self.parts.iter().map(|part| &*self.machines[part.machine].name);
+        if let Some((_, file)) = names.zip(self.files(folder)).find(|(name, file)| is_own(name, file)) {
+            let why = "it is no part of an earlier cut; name another folder, or remove it";
+            return Err(PartitionError::Unwritable { file: file.display().to_string(), why: why.into() });
+        }
         if !self.parts.is_empty() {
             std::fs::create_dir_all(folder).map_err(|why| unwritable(folder, why))?;
         }
@@ -121,6 +127,13 @@ impl Partition {
             .extra("machine", machine)
             .note(&*node.why)
     }
+}
+
+/// Whether a file is somebody's own: it is there, and neither a part for this machine nor empty, as an
+/// interrupted cut may leave it.
+fn is_own(machine: &str, file: &Path) -> bool {
+    let is_part = |text: String| text.is_empty() || text.starts_with(&first_words(machine));
+    file.exists() && !std::fs::read_to_string(file).is_ok_and(is_part)
 }
 
 fn machine_row(share: &Share) -> Row {

@@ -37,6 +37,7 @@ enum Unit {
     Milliseconds,
     MegabitsPerSecond,
     Kilobytes,
+    Packets,
     Percent,
     Plain,
 }
@@ -45,28 +46,36 @@ impl Curves {
     /// The curves of column `y` over column `x`.
     ///
     /// # Errors
-    /// If there is no such column, or no row has a number in both.
+    /// If there is no such column, no row has a number in both, or the numbers of one have several units.
     pub fn of(table: &RowTable, x: &str, y: &str) -> anyhow::Result<Self> {
         for column in [x, y] {
             table.check_column(column)?;
         }
         let others: Vec<&str> = table.axes().filter(|axis| *axis != x).collect();
-        let (mut sums, mut units) = (Vec::<Sums>::new(), [Unit::Plain; 2]);
+        let (mut sums, mut units) = (Vec::<Sums>::new(), [None; 2]);
         for line in table.rows() {
             let (Some((at, of_x)), Some((value, of_y))) = (number(line, x), number(line, y)) else {
                 continue;
             };
-            units = [of_x, of_y];
+            for ((unit, own), column) in units.iter_mut().zip([(at, of_x), (value, of_y)]).zip([x, y]) {
+                let is_same = joined(unit, own);
+                ensure!(is_same, "{column} has values of several units, which have no axis in common");
+            }
             let name = others.iter().map(|axis| format!("{axis}={}", RowTable::cell(line, axis)));
             add(&mut sums, name.collect::<Vec<_>>().join(", "), (at, value));
         }
         ensure!(!sums.is_empty(), "no row has a number in both {x} and {y}");
-        let [of_x, of_y] = units;
+        let [of_x, of_y] = units.map(|unit| unit.unwrap_or(Unit::Plain));
         Ok(Self {
             labels: [of_x.label(x), of_y.label(y)],
             curves: sums.into_iter().map(Sums::means).collect(),
         })
     }
+}
+
+/// Notes the unit of an axis's number, of which 0 needs none. Whether the numbers before have the same.
+fn joined(unit: &mut Option<Unit>, (value, own): (f64, Unit)) -> bool {
+    (value == 0.0 && own == Unit::Plain) || *unit.get_or_insert(own) == own
 }
 
 /// Adds a value to the point at its place of the curve with this name.
@@ -97,6 +106,7 @@ impl Unit {
             Self::Milliseconds => format!("{column}, ms"),
             Self::MegabitsPerSecond => format!("{column}, Mbit/s"),
             Self::Kilobytes => format!("{column}, kB"),
+            Self::Packets => format!("{column}, packets"),
             Self::Percent => format!("{column}, %"),
             Self::Plain => column.into(),
         }
@@ -136,8 +146,12 @@ fn quantity(text: &str) -> Option<(f64, Unit)> {
     let time = || text.parse::<Nanos>().ok().map(|time| (time.0 as f64 / 1e6, Unit::Milliseconds));
     let size = || text.parse::<Bytes>().ok().map(|size| (size.0 as f64 / 1e3, Unit::Kilobytes));
     let share = || text.parse::<Probability>().ok().map(|share| (share.as_f64() * 100.0, Unit::Percent));
+    let packets = || {
+        let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"))?;
+        Some((number.trim().parse::<f64>().ok()?, Unit::Packets))
+    };
     let rate = rate.map(|rate| (rate.as_f64() / 1e6, Unit::MegabitsPerSecond));
-    rate.or_else(time).or_else(size).or_else(share)
+    rate.or_else(time).or_else(size).or_else(share).or_else(packets)
 }
 
 #[cfg(test)]
@@ -150,6 +164,7 @@ mod tests {
         assert_eq!(quantity("5ms"), Some((5.0, Unit::Milliseconds)));
         assert_eq!(quantity("64 kB"), Some((64.0, Unit::Kilobytes)));
         assert_eq!(quantity("12"), Some((12.0, Unit::Plain)));
+        assert_eq!(quantity("20 packets"), Some((20.0, Unit::Packets)));
         assert_eq!(quantity("codel"), None);
         assert_eq!(quantity("unlimited"), None);
     }

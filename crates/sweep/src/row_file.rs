@@ -7,6 +7,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 
+/// The beginning of every row.
+const BEGINNING: &[u8] = b"{\"task\": ";
+
 /// What a file has of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
@@ -96,6 +99,11 @@ fn read_rows(file: &File, path: &Path, sweep: &Sweep, rows: &mut [Kept]) -> anyh
         text.clear();
         let read = reader.read_until(b'\n', &mut text).with_context(|| format!("reading {name}"))?;
         if text.last() != Some(&b'\n') {
+            // What is no part of a row is somebody's text, which must stay.
+            ensure!(
+                text.starts_with(BEGINNING) || BEGINNING.starts_with(&text),
+                "{name}: its last line is no row of a sweep; name another file with --output"
+            );
             return Ok(kept);
         }
         (kept, number) = (kept + read as u64, number + 1);

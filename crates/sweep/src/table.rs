@@ -192,6 +192,28 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_an_axis_have_one_unit() {
+        let label = |values: &[&str]| {
+            let lines = (0..).zip(values).map(|(task, value)| ok(task, value, "\"taken\": 3"));
+            let lines: Vec<String> = lines.collect();
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let curves = Curves::of(&table(&lines).unwrap(), "a.rate", "taken");
+            curves.map_or_else(|error| error.to_string(), |curves| curves.labels[0].clone())
+        };
+        for (values, wanted) in [
+            (["10 Mbit/s", "0"], "a.rate, Mbit/s"),
+            (["10 packets", "1 packet"], "a.rate, packets"),
+            (["0.1", "0.2"], "a.rate"),
+        ] {
+            assert_eq!(label(&values), wanted, "{values:?}");
+        }
+        for mixed in [["50 ms", "64 kB"], ["10 packets", "64 kB"], ["0.1", "1 %"]] {
+            let said = label(&mixed);
+            assert!(said.starts_with("a.rate has values of several units"), "{mixed:?}: {said}");
+        }
+    }
+
+    #[test]
     fn rows_of_two_sweeps_are_not_joined() {
         let error = table(&[r#"{"task": 0, "sweep": "f"}"#, r#"{"task": 1, "sweep": "g"}"#]).unwrap_err();
         assert!(error.to_string().contains("another sweep than those of x"), "{error}");

@@ -24,6 +24,8 @@ use std::str::FromStr;
 const MOST_TASKS: u64 = 10_000_000;
 /// Longest file in bytes.
 const LONGEST_FILE: u64 = 16 << 20;
+/// Most values of an axis that [`Sweep::faults`] tries.
+const MOST_TRIED: u64 = 100;
 /// Characters of a sweep's fingerprint.
 const FINGERPRINT: usize = 12;
 
@@ -130,6 +132,21 @@ impl Sweep {
         let results = catch_unwind(AssertUnwindSafe(run));
         let results = results.unwrap_or_else(|_| Err(anyhow!("the run ended by an error of the program")));
         result::row(&task, &self.fingerprint, results)
+    }
+
+    /// The tasks that can't begin, and why, of those that differ from the first in one axis. Each value is
+    /// tried once; of more than a hundred, evenly spaced ones with the last.
+    pub fn faults(&self) -> impl Iterator<Item = (u64, StartSettingError)> {
+        let mut stride = self.file.seeds.len().max(1) as u64;
+        let mut tried = Vec::new();
+        for axis in self.file.axes.iter().rev() {
+            let last = axis.len().saturating_sub(1) as u64;
+            let every = last.div_ceil(MOST_TRIED).max(1) as usize;
+            tried.extend((1..=last).rev().step_by(every).map(|step| step * stride));
+            stride *= last + 1;
+        }
+        tried.sort_unstable();
+        tried.into_iter().filter_map(|number| Some((number, self.planned(&self.task(number)).err()?)))
     }
 
     /// The plan of a task.

@@ -4,7 +4,7 @@ use crate::key_args::KeyArgs;
 use crate::outcome::print_with;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, anyhow, bail, ensure};
-use longwire_nesp::text::{changes, object, setting};
+use longwire_nesp::text::{changes, object, setting, setting_name};
 use longwire_nesp::{Item, Items, Key, Operation, PORT};
 use longwire_report::{Report, Row, cells};
 use longwire_run::nesp_client::NespClient;
@@ -166,12 +166,14 @@ impl Args {
             Action::Key(args) => args.make("nesp key"),
             Action::List(args) => args.run(),
             Action::Get(args) => {
-                let settings = args.settings.into_iter().map(|name| Item::Name(name.into()));
-                let items: Items<'static> = std::iter::once(object(&args.object)).chain(settings).collect();
+                let mut items = vec![object(&args.object)?];
+                for name in &args.settings {
+                    items.push(setting_name(name)?);
+                }
                 show("nesp get", &args.reach.begin()?.all(Operation::Get, &items)?, args.reach.json)
             }
             Action::Set(args) => {
-                let mut items = vec![object(&args.object)];
+                let mut items = vec![object(&args.object)?];
                 for text in &args.settings {
                     items.push(setting(text)?);
                 }

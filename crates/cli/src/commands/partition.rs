@@ -29,7 +29,7 @@ pub struct Args {
     machines: PathBuf,
 
     /// Write a scenario for each machine into this folder, as MACHINE.toml. The part of an earlier cut is
-    /// removed for a machine that has none now.
+    /// removed for a machine that has none now; no other file is replaced.
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
 

@@ -2,12 +2,12 @@
 
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome};
+use crate::{Json, Outcome, outcome, whole_file};
 use anyhow::Context;
 use longwire_report::Report;
 use longwire_validate::{Driver, Findings, Paper, Settings, html, print_table, run};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Compare the tables and figures of a paper with Longwire's own values
@@ -123,10 +123,13 @@ impl Args {
     /// Reproduces the paper and prints the report.
     ///
     /// # Errors
-    /// If standard output or the HTML file can't be written to.
+    /// If standard output or the HTML file can't be written to: the file is tried before the measurements.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
         let paper = Paper::from(self.paper);
         self.simulate |= paper.is_virtual();
+        if let Some(file) = self.html.as_deref().filter(|_| !self.list) {
+            whole_file::check(file).with_context(|| unwritable(file))?;
+        }
         if !self.simulate && !self.list && paper.has_hosts() {
             enter_private_world()?;
         }
@@ -162,17 +165,27 @@ impl Args {
             self.only.iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(" or "),
             paper.name()
         );
-        let report = self.report(paper, &findings, stop.load(Ordering::Relaxed));
-        if let Some(file) = &self.html {
-            std::fs::write(file, html::page(paper.title(), &report, &findings.plots))
-                .with_context(|| format!("can't write the report to {}", file.display()))?;
+        let mut report = self.report(paper, &findings, stop.load(Ordering::Relaxed));
+        if let Some(file) = &self.html
+            && let Err(why) = std::fs::write(file, html::page(paper.title(), &report, &findings.plots))
+        {
+            // What was measured is not lost.
+            let fault = format!("{}: {why}", unwritable(file));
+            outcome::note(&format!("error: {fault}"));
+            report.fail(fault);
+            self.print(&report)?;
+            return Ok(Outcome::Status(2));
         }
-        if self.json.on {
-            outcome::print(&report.to_json())?;
-        } else {
-            outcome::print_with(|out| print_table(&report, out))?;
-        }
+        self.print(&report)?;
         Ok(Outcome::of(report.pass))
+    }
+
+    fn print(&self, report: &Report) -> anyhow::Result<()> {
+        if self.json.on {
+            outcome::print(&report.to_json())
+        } else {
+            outcome::print_with(|out| print_table(report, out))
+        }
     }
 
     fn report(&self, paper: Paper, findings: &Findings, stopped: bool) -> Report {
@@ -199,6 +212,10 @@ impl Args {
         }
         report
     }
+}
+
+fn unwritable(file: &Path) -> String {
+    format!("can't write the report to {}", file.display())
 }
 
 /// A random seed, short enough to type: the keys of standard hash maps come from the system's random

@@ -12,6 +12,16 @@ fn link(lines: &str) -> Vec<u8> {
     format!("{HOSTS}[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{lines}\n").into_bytes()
 }
 
+/// Two hosts with so many addresses each, and more lines.
+fn hosts_of(addresses: u32, more: &str) -> Vec<u8> {
+    let host = |name: &str, net: u32| {
+        let all: Vec<_> =
+            (1..=addresses).map(|n| format!("\"10.{net}.{}.{}/8\"", n / 256, n % 256)).collect();
+        format!("[[host]]\nname = \"{name}\"\naddress = [{}]\n", all.join(", "))
+    };
+    (host("a", 1) + &host("b", 2) + more).into_bytes()
+}
+
 /// Whether the scenario must be refused, or only has to end in order.
 enum Due {
     Refused,
@@ -69,6 +79,45 @@ fn values() -> Vec<(&'static str, Vec<u8>, Due)> {
         ("a tiny rate", link("rate = \"0.0000001 bit/s\""), Refused),
         ("16 million links", link("count = 16000000"), Refused),
         ("2^63 links", link("count = 9223372036854775807"), Refused),
+        (
+            "fewer links than none, and many",
+            format!(
+                "{HOSTS}[[link]]\nname = \"n{{n}}\"\nbetween = [\"a\", \"b\"]\ncount = -99999999999\n{}",
+                "[[link]]\nname = \"l{n}\"\nbetween = [\"a\", \"b\"]\ncount = 16000000\n".repeat(9)
+            )
+            .into_bytes(),
+            Refused,
+        ),
+        (
+            "16 million sources",
+            format!(
+                "{HOSTS}[[source]]\nname = \"s{{n}}\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n\
+                 count = 16000000\n"
+            )
+            .into_bytes(),
+            Refused,
+        ),
+        (
+            "16 million paths",
+            format!(
+                "{HOSTS}[[path]]\nfrom = \"a\"\nto = \"b\"\nlinks = []\ncount = 16000000\n\
+                 match = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"10.0.0.2\" }}, \
+                 {{ source = \"{{11.0.0.0 + n}}\", destination = \"10.0.0.2\" }}]\n"
+            )
+            .into_bytes(),
+            Refused,
+        ),
+        ("a link for 25 million pairs", hosts_of(5000, "[[link]]\nbetween = [\"a\", \"b\"]\n"), Refused),
+        (
+            "60000 addresses beside 60000 paths",
+            hosts_of(
+                30_000,
+                "[[host]]\nname = \"c\"\naddress = \"10.3.0.1/8\"\n[[bridge]]\nname = \"x\"\n[[link]]\n\
+                 between = [\"c\", \"x\"]\n[[path]]\nfrom = \"a\"\nto = \"b\"\nlinks = []\n\
+                 count = 60000\nmatch = [{ source = \"{11.0.0.0 + n}\", destination = \"12.0.0.1\" }]\n",
+            ),
+            Orderly,
+        ),
         ("a pool beyond memory", format!("[engine]\npool = \"1 EB\"\n{HOSTS}").into_bytes(), Refused),
         ("a million workers", format!("[engine]\nworkers = 1000000\n{HOSTS}").into_bytes(), Refused),
         (
@@ -122,9 +171,20 @@ fn files(folder: &Folder) -> Vec<(&'static str, Vec<u8>, Due)> {
     let pipe = folder.text("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let trace = |file: &str| link(&format!("rate = {{ kind = \"trace\", file = \"{file}\" }}"));
+    let router = |more: &str| {
+        let ports = "ports = [{ port = \"a\", addresses = \"10.0.0.254/24\" }]";
+        format!("{HOSTS}[[router]]\nname = \"r\"\n{ports}\n{more}\n").into_bytes()
+    };
     vec![
         ("a trace from /dev/zero", trace("/dev/zero"), Refused),
         ("a trace from a pipe", trace(&pipe), Refused),
+        ("a profile from a pipe", link(&format!("profile = \"{pipe}\"")), Refused),
+        ("routes from a pipe", router(&format!("routes-file = \"{pipe}\"")), Refused),
+        (
+            "a program from a pipe",
+            router(&format!("[[forwarder]]\nrouter = \"r\"\nprogram = \"{pipe}\"")),
+            Refused,
+        ),
         ("a trace from a folder", trace("/"), Refused),
         ("a trace from nowhere", trace("/no/such/file"), Refused),
         ("a trace from the scenario itself", trace("a trace from the scenario itself.toml"), Refused),
@@ -135,7 +195,7 @@ fn files(folder: &Folder) -> Vec<(&'static str, Vec<u8>, Due)> {
 fn no_scenario_hurts() {
     let folder = Folder::new("bombs");
     let bombs: Vec<_> = [syntax(), values(), files(&folder)].into_iter().flatten().collect();
-    assert_eq!(bombs.len(), 49);
+    assert_eq!(bombs.len(), 57);
     for (name, text, due) in &bombs {
         let file = folder.write(&format!("{}.toml", name.replace('/', "-")), text);
         for args in [&["check", &file][..], &["run", &file, "--virtual", "--for", "1ms"]] {

@@ -1,11 +1,12 @@
 //! A control process that corrupts the memory shared with the router: it is cut off, and the router and the
 //! service beside it continue.
 
+use super::support::guarded::Guarded;
 use super::support::lab::RunningLab;
 use super::support::{json, longwire, repository, row, stderr, stdout};
 use super::{Dice, times, until, wait};
 use serde_json::Value;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Attaches as `echo`, then writes anything anywhere: single words, fake verdict records, and ring positions.
 /// It ends when it is cut off.
@@ -50,16 +51,6 @@ except ConnectionError:
 /// Endless packets for the process, as fast as a shell sends them.
 const PACKETS: &str = "while :; do echo packet 2>/dev/null >/dev/udp/10.0.2.9/9; done";
 
-/// A process that is killed when the test ends.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The counters of the process's attachment.
 fn attachment(lab: &RunningLab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
@@ -83,7 +74,8 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         command.args(["lab", "exec", &lab.name, "a", "--", "bash", "-c", script]);
         command
     };
-    let _packets = Killed(host(PACKETS).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let packets = host(PACKETS).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _packets = Guarded::killed(packets);
     let socket = longwire(&["forwarder", "levels", "r1", "--socket", "--instance", &lab.name]);
     let socket = stdout(&socket).trim().to_owned();
     let folder = repository("crates/punt/examples").display().to_string();
@@ -92,8 +84,8 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         let what = format!("round {round}, seed {seed}");
         let mut scribbler = Command::new("python3");
         scribbler.args(["-B", "-c", SCRIBBLER, &folder, &socket, &seed]);
-        let mut scribbler = Killed(scribbler.stderr(Stdio::piped()).spawn().unwrap());
-        let ended = wait(&mut scribbler.0, super::PATIENCE);
+        let mut scribbler = Guarded::killed(scribbler.stderr(Stdio::piped()).spawn().unwrap());
+        let ended = wait(&mut scribbler, super::PATIENCE);
         assert!(ended.is_some_and(|status| status.success()), "{what}: {ended:?}, {:#}", attachment(&lab));
         let cut = until(super::PATIENCE, || {
             Some(attachment(&lab)).filter(|attachment| attachment["there"] == false)

@@ -1,9 +1,10 @@
 //! A run under traffic with continuous changes: all packets stay accounted for, and its memory stays bounded.
 
+use super::support::guarded::Guarded;
 use super::support::lab::can_make_labs;
 use super::support::{Folder, json, longwire, row, stderr};
 use super::{Dice, PATIENCE, times, until, wait, whole};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "\
@@ -38,16 +39,6 @@ const CHANGES: [&str; 14] = [
     "queue=1000 packets",
 ];
 
-/// A process that is killed if the test fails.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Memory of a process in kB.
 fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -64,7 +55,7 @@ fn changes_without_a_pause_lose_nothing() {
     let folder = Folder::new("soak");
     let name = format!("soak{}", std::process::id());
     let report = std::fs::File::create(folder.path("report.json")).unwrap();
-    let mut run = Killed(
+    let mut run = Guarded::killed(
         Command::new(env!("CARGO_BIN_EXE_longwire"))
             .args(["run", &folder.write("s.toml", SCENARIO), "--name", &name, "--json"])
             .stdout(report)
@@ -82,7 +73,7 @@ fn changes_without_a_pause_lose_nothing() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let ping = Killed(ping);
+    let ping = Guarded::killed(ping);
     let mut early = 0;
     let count = times(40, 6000);
     let start = Instant::now();
@@ -100,16 +91,16 @@ fn changes_without_a_pause_lose_nothing() {
         let set = longwire(&["ctl", "set", link, change, "--instance", &name]);
         assert!(set.status.success(), "{link} {change}: {}", stderr(&set));
         if number == count / 10 {
-            early = resident(run.0.id());
+            early = resident(run.id());
         }
     }
-    let late = resident(run.0.id());
+    let late = resident(run.id());
     assert!(late < early + early / 4 + 20_000, "{early} kB grew to {late} kB");
     drop(ping);
     let counted = json(&longwire(&["ctl", "stats", &name, "--json"]), 0);
     assert!(counted.is_object());
     assert!(longwire(&["ctl", "stop", &name]).status.success());
-    let status = wait(&mut run.0, PATIENCE).expect("it ends when it is asked to");
+    let status = wait(&mut run, PATIENCE).expect("it ends when it is asked to");
     let text = std::fs::read_to_string(folder.path("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let accounted = row(&report, "packets accounted for");

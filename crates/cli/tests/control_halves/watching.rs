@@ -40,6 +40,13 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
         assert!(alarm["rate"].as_u64() >= Some(20), "{alarm}");
         let dropped = || lab.programs("syn-filter").first().and_then(|one| one["dropped"].as_u64());
         lab.until("nothing is filtered", || dropped() > Some(0));
+        // Somebody removes the filter: the flood goes on, and so does the alarm.
+        let fid = alarm["fid"].to_string();
+        let removed = longwire(&["forwarder", "remove", "r1", &fid, "--instance", &lab.name]);
+        assert!(removed.status.success(), "{}", stderr(&removed));
+        assert_eq!(half.event("over")["fid"], alarm["fid"]);
+        assert_eq!(half.event("alarm")["port"], 80);
+        lab.until("nothing is filtered again", || dropped() > Some(0));
         // Nothing else is.
         lab.until("another port is filtered, too", || lab.reaches("10.0.2.9:81"));
     });

@@ -177,7 +177,11 @@ fn parts_of_an_earlier_cut_do_not_stay() {
     // What is no part is somebody's.
     let own = folder.write("parts/one.toml", "# The part for nobody\n");
     assert!(!cut(&[], &["a", "b"])["notes"].to_string().contains("removed"));
-    assert!(std::path::Path::new(&own).exists());
+    let cluster = folder.write("machines.toml", machines(&[("one", &["a"]), ("two", &["b"])]));
+    let over = longwire(&["partition", &scenario, "--machines", &cluster, "--write", &folder.text("parts")]);
+    assert_eq!(over.status.code(), Some(2), "{}{}", stdout(&over), stderr(&over));
+    assert!(stderr(&over).contains("it is no part of an earlier cut"), "{}", stderr(&over));
+    assert_eq!(std::fs::read_to_string(own).unwrap(), "# The part for nobody\n");
 }
 
 /// The book's file of machines, without the prices, which nobody has measured here.

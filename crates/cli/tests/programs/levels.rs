@@ -1,29 +1,18 @@
 //! Services and control processes above a router.
 
 use crate::ProgramLab;
+use crate::support::guarded::Guarded;
 use crate::support::{Folder, json, longwire, repository, row, stderr, stdout};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-/// A process that is killed when dropped.
-pub struct Beside(pub Child);
-
-impl Beside {
-    pub fn start(command: &mut Command) -> Self {
-        Self(command.stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    /// Starts the binary with these arguments.
-    pub fn longwire(args: &[&str]) -> Self {
-        Self::start(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args))
-    }
+/// Starts a process beside the router.
+fn beside(command: &mut Command) -> Guarded {
+    Guarded::killed(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts the binary with these arguments.
+fn longwire_beside(args: &[&str]) -> Guarded {
+    beside(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args))
 }
 
 #[test]
@@ -54,8 +43,8 @@ fn processes_come_and_go(lab: &ProgramLab) {
     }
     for (round, (kind, args)) in processes.into_iter().enumerate() {
         let process = match kind {
-            "python" => Beside::start(Command::new("python3").arg(&script).args([&*socket, "echo"])),
-            _ => Beside::longwire(&args),
+            "python" => beside(Command::new("python3").arg(&script).args([&*socket, "echo"])),
+            _ => longwire_beside(&args),
         };
         lab.until("control", "echo", |attachment| attachment["there"] == true);
         for word in ["one", "two", "three"] {
@@ -75,10 +64,10 @@ fn processes_come_and_go(lab: &ProgramLab) {
 
 fn who_misbehaves_is_cut_off(lab: &ProgramLab) {
     // One that stops answering, and one that sends more than allowed: its flows are forwarded from then on.
-    let stalled = Beside::longwire(&["control", "echo", "r1", "--instance", &lab.name]);
+    let stalled = longwire_beside(&["control", "echo", "r1", "--instance", &lab.name]);
     lab.until("control", "echo", |attachment| attachment["there"] == true);
     lab.answered(9, "one");
-    assert!(Command::new("kill").args(["-STOP", &stalled.0.id().to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-STOP", &stalled.id().to_string()]).status().unwrap().success());
     assert_eq!(lab.echo(9, "nine", "1"), "");
     lab.until("control", "echo", |attachment| attachment["last_cut"] == "stalled");
     drop(stalled);
@@ -87,8 +76,7 @@ fn who_misbehaves_is_cut_off(lab: &ProgramLab) {
             Control(sys.argv[2], 'echo')\nwhile True: c.send(0, bytes(60)); c.flush()";
         let folder = repository("crates/punt/examples");
         let socket = lab.forwarder(&["levels", "r1", "--socket"]);
-        let _flooding =
-            Beside::start(Command::new("python3").args(["-B", "-c", flood]).arg(folder).arg(&socket));
+        let _flooding = beside(Command::new("python3").args(["-B", "-c", flood]).arg(folder).arg(&socket));
         lab.until("control", "echo", |attachment| {
             attachment["last_cut"] == "flood" && attachment["there"] == false
         });

@@ -1,8 +1,8 @@
 //! Records that programs write to rings.
 
 use crate::ProgramLab;
-use crate::levels::Beside;
 use crate::maps::entries_are_shown_and_written_by_fields;
+use crate::support::guarded::Guarded;
 use crate::support::repository;
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -92,9 +92,9 @@ fn records_come_by_their_fields(events: &Events) -> String {
         "--instance",
         &events.lab.name,
     ]);
-    let mut reader = Beside(reader.stdout(Stdio::piped()).spawn().unwrap());
+    let mut reader = Guarded::killed(reader.stdout(Stdio::piped()).spawn().unwrap());
     events.send(5003, 1);
-    let out = reader.0.stdout.take().unwrap();
+    let out = reader.stdout.take().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(out));
     let first = next(&mut lines);
     let fields = &first["fields"];

@@ -1,17 +1,18 @@
 //! Changes while it runs.
 
+use crate::support::guarded::Guarded;
 use crate::support::lab::{Echoes, can_make_labs};
 use crate::support::{Folder, json, longwire, row, stderr, stdout};
 use crate::{Running, TWO_HOSTS, assert_nothing_left};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Pings that go on until dropped.
 struct Pings {
-    child: Child,
+    _child: Guarded,
     times: Receiver<f64>,
 }
 
@@ -26,20 +27,12 @@ impl Pings {
             let time = |line: String| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
             lines.filter_map(time).map_while(|time| sender.send(time).ok()).for_each(drop);
         });
-        Self { child, times }
+        Self { _child: Guarded::killed(child), times }
     }
 
     /// The next round trip, in ms.
     fn next(&self) -> f64 {
         self.times.recv_timeout(Duration::from_secs(60)).expect("an answer")
-    }
-}
-
-impl Drop for Pings {
-    fn drop(&mut self) {
-        // The run may have removed the host and its processes.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

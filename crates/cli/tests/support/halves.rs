@@ -1,5 +1,6 @@
 //! A router between two hosts, and control halves beside it.
 
+use super::guarded::Guarded;
 use super::lab::{RunningLab, are_available};
 use super::{json, longwire, repository};
 use longwire_lab::{Lab, abilities};
@@ -7,7 +8,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ impl RouterLab {
                 let _ = sender.send(serde_json::from_str(&line.unwrap()).unwrap());
             }
         });
-        Half { child, events, what: args.join(" ") }
+        Half { child: Guarded::killed(child), events, what: args.join(" ") }
     }
 
     /// The router's programs with this name.
@@ -96,7 +97,7 @@ impl Drop for SetWhenDropped<'_> {
 
 /// A control half, ended when dropped.
 pub struct Half {
-    pub child: Child,
+    pub child: Guarded,
     pub events: Receiver<Value>,
     what: String,
 }
@@ -129,13 +130,5 @@ impl Half {
     pub fn end(mut self) {
         self.signal("-TERM");
         assert!(self.child.wait().unwrap().success(), "{}", self.what);
-    }
-}
-
-impl Drop for Half {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

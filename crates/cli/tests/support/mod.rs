@@ -1,6 +1,7 @@
 //! Code shared by tests of the binary. Each test program uses a part of it.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
+pub mod guarded;
 pub mod halves;
 pub mod lab;
 pub mod places;

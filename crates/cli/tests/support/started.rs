@@ -1,15 +1,16 @@
 //! A command of a test that runs until it is ended: it has said that it is ready.
 
+use super::guarded::Guarded;
 use super::stderr;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// It runs. What it prints is taken at once, because a full pipe would stop it.
 pub struct Started {
-    pub child: Child,
+    pub child: Guarded,
     said: Receiver<String>,
     output: Option<JoinHandle<String>>,
 }
@@ -36,7 +37,7 @@ impl Started {
             printed.read_to_end(&mut text).unwrap();
             String::from_utf8(text).unwrap()
         });
-        Self { child, said, output: Some(output) }
+        Self { child: Guarded::terminated(child), said, output: Some(output) }
     }
 
     /// Starts it, and waits for a line with these words.
@@ -76,15 +77,5 @@ impl Started {
     pub fn end(self) -> Ended {
         self.signal("TERM");
         self.wait()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // Left by a failed test: ended as it would end itself.
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-            let _ = self.child.wait();
-        }
     }
 }

@@ -2,10 +2,9 @@
 
 mod pair;
 
-use crate::session::RouterSession;
+use crate::session::{RouterSession, is_refused};
 use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
-use longwire_control::ClientError;
 use longwire_lab::splicing::PlainTcp;
 use longwire_lab::{Host, Lab};
 use longwire_report::output;
@@ -338,11 +337,6 @@ impl Proxy {
 fn packets(list: &[Value], fid: u32) -> Option<u64> {
     let listed = list.iter().find(|listed| listed["fid"] == fid)?;
     Some(listed["packets"].as_u64().unwrap_or(0))
-}
-
-/// Whether the instance has refused a request, as for a program that it does not have.
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(ClientError::Refused(_)))
 }
 
 /// The splicer's flag for a direction's end.

@@ -6,6 +6,7 @@ use super::socket::{self, IcmpSocket, Incoming};
 use super::spread::{Distribution, Spread};
 use super::{Error, OnProgress, Reporter};
 use longwire_clock::monotonic;
+use longwire_wire::checksum::Sum;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -235,7 +236,7 @@ fn echo_request(packet: &mut [u8], v4: bool, header: &Header) {
     // The sequence field wraps; the one in the payload does not.
     packet[6..8].copy_from_slice(&(header.sequence as u16).to_be_bytes());
     header.write(&mut packet[ICMP_HEADER..]);
-    let sum = checksum(packet);
+    let sum = Sum::ZERO.bytes(packet).checksum();
     packet[2..4].copy_from_slice(&sum.to_be_bytes());
 }
 
@@ -250,30 +251,10 @@ fn echo_reply(bytes: &[u8], v4: bool, ip_header: bool) -> Option<Header> {
     Header::read(icmp.get(ICMP_HEADER..)?)
 }
 
-/// The Internet checksum (RFC 1071) of bytes whose checksum field is zero.
-fn checksum(bytes: &[u8]) -> u16 {
-    let words =
-        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
-    let mut sum: u32 = words.fold(0, |sum, word| {
-        let sum = sum + word;
-        (sum & 0xffff) + (sum >> 16)
-    });
-    sum = (sum & 0xffff) + (sum >> 16);
-    !(sum as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::quiet;
     use super::*;
-
-    #[test]
-    fn checksum_by_hand() {
-        // RFC 1071, section 3: the words sum to ddf2.
-        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
-        assert_eq!(checksum(&[0x01]), !0x0100);
-        assert_eq!(checksum(&[]), 0xffff);
-    }
 
     #[test]
     fn requests_carry_a_header_and_replies_give_it_back() {
@@ -284,7 +265,7 @@ mod tests {
         let mut verify = packet;
         let sum = [verify[2], verify[3]];
         verify[2..4].fill(0);
-        assert_eq!(checksum(&verify).to_be_bytes(), sum);
+        assert_eq!(Sum::ZERO.bytes(&verify).checksum().to_be_bytes(), sum);
         assert_eq!(echo_reply(&packet, true, false), None, "a request is no reply");
         packet[0] = ECHO_REPLY;
         assert_eq!(echo_reply(&packet, true, false), Some(header));

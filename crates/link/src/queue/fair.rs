@@ -109,8 +109,13 @@ impl<S: Default> Flows<S> {
 
     /// Adds an arrival to its flow, and makes room if it exceeds a limit.
     #[inline]
-    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle, limits: [Limit; 2]) {
-        let flow = self.find(context.pool.data(handle));
+    pub(super) fn join(
+        &mut self,
+        context: &mut QueueContext<'_>,
+        (flow, handle): (usize, Handle),
+        limits: [Limit; 2],
+    ) {
+        debug_assert_eq!(flow, self.find(context.pool.data(handle)));
         self.push(context.pool, flow, handle);
         let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
         if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, context.rate)) {

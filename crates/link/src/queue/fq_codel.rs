@@ -119,7 +119,8 @@ impl Discipline for FqCodel {
 
     #[inline]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
-        self.flows.join(context, handle, [self.limit, Limit::Bytes(self.memory)]);
+        let flow = self.flows.find(context.pool.data(handle));
+        self.flows.join(context, (flow, handle), [self.limit, Limit::Bytes(self.memory)]);
     }
 
     /// As in CoDel.

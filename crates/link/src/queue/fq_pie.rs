@@ -20,6 +20,8 @@ use longwire_units::{Bytes, Nanos};
 #[derive(Debug)]
 pub struct FqPie {
     flows: Flows<FlowState>,
+    /// The flow of the last packet, or segment, that asked for admission, until it joins.
+    admitted: Option<usize>,
     terms: Terms,
     limit: Limit,
     marks: bool,
@@ -67,6 +69,7 @@ impl Block for FqPie {
     fn build(settings: FqPieSettings, mut dice: Dice) -> Self {
         let mut block = Self {
             flows: Flows::new(Dice::seeded(dice.draw())),
+            admitted: None,
             terms: Terms::default(),
             limit: Limit::Packets(0),
             marks: false,
@@ -93,8 +96,9 @@ impl Block for FqPie {
 impl Discipline for FqPie {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
-        let flow = self.flows.find(packet.frame());
-        let flow = self.flows.flow(flow);
+        let number = self.flows.find(packet.frame());
+        self.admitted = Some(number);
+        let flow = self.flows.flow(number);
         let backlog = flow.backlog();
         let FlowState { law, waits } = &mut flow.state;
         law.catch_up(&self.terms, packet.now, || *waits);
@@ -106,7 +110,8 @@ impl Discipline for FqPie {
 
     #[inline]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
-        self.flows.join(context, handle, [self.limit, Limit::Bytes(self.memory)]);
+        let flow = self.admitted.take().unwrap_or_else(|| self.flows.find(context.pool.data(handle)));
+        self.flows.join(context, (flow, handle), [self.limit, Limit::Bytes(self.memory)]);
     }
 
     /// The first packet of each flow gives its delay.

@@ -4,6 +4,7 @@ use crate::{Json, Outcome, outcome};
 use longwire_report::Report;
 use longwire_report::shown::columns;
 use longwire_sweep::{Sweep, Task};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Tasks that are printed at once: there may be ten million.
@@ -11,8 +12,9 @@ const BATCH: usize = 10_000;
 
 /// List the tasks of a sweep, and check it
 ///
-/// Nothing is run. The first task's settings are checked; a task whose values make no valid scenario fails
-/// when it runs, and its row says so.
+/// Nothing is run. Each value is tried with the first ones of the other axes, of a long range a hundred
+/// values: tasks that can't begin are named, and the exit status is 1. They fail when they run, and their
+/// rows say so; other combinations may fail, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -38,6 +40,8 @@ impl Args {
             outcome::print(&sweep.count().to_string())?;
             return Ok(Outcome::Well);
         }
+        let faults: BTreeMap<u64, String> =
+            sweep.faults().map(|(task, error)| (task, error.to_string())).collect();
         let mut tasks = (0..sweep.count()).map(|number| sweep.task(number));
         if self.json.on {
             let mut report = Report::new("sweep plan")
@@ -45,7 +49,10 @@ impl Args {
                 .with("sweep", sweep.fingerprint())
                 .with("tasks", sweep.count())
                 .with("for_ns", sweep.time().map(|time| time.0));
-            report.extend(tasks.map(|task| task.row()));
+            report.extend(tasks.map(|task| match faults.get(&task.number) {
+                Some(why) => task.row().judged(false).note(why.as_str()),
+                None => task.row(),
+            }));
             return outcome::print_report(&report, true);
         }
         let head = ["task"].into_iter().chain(sweep.axes()).chain(["seed"]);
@@ -59,6 +66,9 @@ impl Args {
             outcome::print(&shown.join("\n"))?;
             lines = tasks.by_ref().take(BATCH).map(Task::cells).collect();
         }
-        Ok(Outcome::Well)
+        for (task, why) in &faults {
+            outcome::note(&format!("note: task {task} can't begin: {why}"));
+        }
+        Ok(Outcome::of(faults.is_empty()))
     }
 }

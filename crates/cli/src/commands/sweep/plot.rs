@@ -1,11 +1,13 @@
 //! `longwire sweep plot`
 
+use crate::inputs::keep_inputs;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_report::{Report, Row};
 use longwire_sweep::{Curve, Curves, RowTable};
+use longwire_units::counted;
 use longwire_validate::plot::{Plot, Style};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Draw a figure of a sweep's rows: one column over another
 ///
@@ -46,6 +48,8 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let inputs: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
+        keep_inputs([&self.output], &inputs)?;
         let mut table = RowTable::default();
         self.files.iter().try_for_each(|file| table.read(file))?;
         let Curves { labels: [x, y], curves } = Curves::of(&table, &self.x, &self.y)?;
@@ -63,7 +67,8 @@ impl Args {
             return outcome::print_report(&report, true);
         }
         let points: usize = curves.iter().map(|curve| curve.points.len()).sum();
-        outcome::print(&format!("{name}: {points} points in {} lines", curves.len()))?;
+        let (points, lines) = (counted(points as u64, "point"), counted(curves.len() as u64, "line"));
+        outcome::print(&format!("{name}: {points} in {lines}"))?;
         Ok(Outcome::Well)
     }
 }
