@@ -44,6 +44,11 @@ impl Background {
         (self.begin, self.real_time) = (begin, begin != Nanos::ZERO);
     }
 
+    /// Lets it begin at `now`, after the beginning of the run.
+    pub(crate) fn join(&mut self, now: Nanos) {
+        self.begin = now;
+    }
+
     /// Time of the next packet; never if there is none.
     pub(crate) fn next(&self) -> Nanos {
         match self.process.peek() {

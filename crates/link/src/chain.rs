@@ -32,10 +32,17 @@ impl AnyJudge {
         }
     }
 
-    pub(crate) fn change(&mut self, values: &Values) {
+    /// Applies new parameters at `now`.
+    pub(crate) fn change(&mut self, values: &Values, now: Nanos) {
         match self {
-            Self::Filter(filter) => filter.change(values),
-            Self::Impair(impair) => impair.change(values),
+            Self::Filter(filter) => {
+                filter.settle(now);
+                filter.change(values);
+            }
+            Self::Impair(impair) => {
+                impair.settle(now);
+                impair.change(values);
+            }
         }
     }
 
@@ -325,9 +332,9 @@ mod tests {
         Judges::new(Chain::One(AnyJudge::build(spec, &values, || Dice::named(7, spec.kind)).unwrap()))
     }
 
-    fn change(judges: &mut Judges, values: &Values) {
+    fn change(judges: &mut Judges, values: &Values, now: Nanos) {
         let mut taken = judges.take();
-        taken[0].change(values);
+        taken[0].change(values, now);
         *judges = Judges::new(Chain::new(taken));
     }
 
@@ -354,8 +361,8 @@ mod tests {
                 if dice.below(200) == 0 {
                     which = 1 - which;
                     let (_, values) = values(case, which);
-                    change(&mut foreseeing, &values);
-                    change(&mut reference, &values);
+                    change(&mut foreseeing, &values, now);
+                    change(&mut reference, &values, now);
                 }
                 let mut bytes = vec![0; frame as usize];
                 (bytes[12], bytes[14], bytes[15]) = (8, 0x45, 2 * (number % 2) as u8);

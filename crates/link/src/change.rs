@@ -180,7 +180,7 @@ fn change_delay(
     };
     let mut handed_over = false;
     if spec.is(delay.spec()) {
-        handed_over = !moved && delay.hand_over(last);
+        handed_over = !moved && last > when.now && delay.hand_over(last);
         delay.change(values);
     } else if let Some(mut other) = Delay::build(spec, values, dice) {
         other.start(when.begin);
@@ -230,7 +230,7 @@ fn change_judges(
 ) {
     let mut judges = link.take_judges();
     match judges.iter_mut().find(|judge| spec.is(judge.spec())) {
-        Some(judge) => judge.change(values),
+        Some(judge) => judge.change(values, when.now),
         None => {
             judges.retain(|judge| judge.spec().key != spec.key);
             let added = AnyJudge::build(spec, values, dice);

@@ -57,7 +57,7 @@ impl Joining {
 const SPARE: usize = 64;
 
 impl Links {
-    /// Takes in links, which begin now.
+    /// Takes in links, which begin now, with their schedules and traces in step with those of other links.
     pub fn join(&mut self, joining: &mut Joining, now: Nanos) {
         if let Some(room) = &mut joining.room {
             room.links.append(&mut self.links);
@@ -69,7 +69,7 @@ impl Links {
         }
         let Joining { links: fresh, slots, places, .. } = joining;
         let again = slots.iter().take_while(|slot| (**slot as usize) < self.links.len()).count();
-        fresh.links.iter_mut().for_each(|link| link.start(now));
+        fresh.links.iter_mut().for_each(|link| link.start_late(self.begin, now));
         // What is replaced goes back.
         for (link, &slot) in fresh.links.iter_mut().zip(&slots[..again]) {
             let index = slot as usize;
@@ -118,6 +118,17 @@ impl Links {
     }
 }
 
+impl Link {
+    /// Informs every block of the beginning of the run, which the link joins at `now`: its background traffic
+    /// begins then.
+    fn start_late(&mut self, begin: Nanos, now: Nanos) {
+        self.start(begin);
+        if let Some(background) = self.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
+            background.join(now);
+        }
+    }
+}
+
 impl LinkStats {
     /// Adds another link's counters.
     pub fn add(&mut self, other: &Self) {
@@ -142,5 +153,60 @@ impl LinkStats {
         self.travelling_packets += other.travelling_packets;
         self.late_packets += other.late_packets;
         self.max_late = self.max_late.max(other.max_late);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fifo, LinkConfig, registry};
+
+    /// A link joins one of a run that began at `begin`, ten seconds later.
+    fn joined(begin: Nanos, (key, kind): (&str, &str), given: &[(&str, &str)]) -> Links {
+        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == (key, kind)).unwrap();
+        let config = LinkConfig::default().with(spec, Values::read(spec, given).unwrap());
+        let mut links = Links::with_capacity(1, 1, Nanos::ZERO);
+        links.add(0, "one", &LinkConfig::default());
+        links.start(begin);
+        let mut fresh = Links::with_capacity(1, 1, Nanos::ZERO);
+        fresh.add(1, "other", &config);
+        let mut joining = Joining::new(fresh, vec![1], vec![0, 1], true);
+        links.join(&mut joining, begin + Nanos::from_secs(10));
+        links
+    }
+
+    /// Delays grow from 10 ms to 20 ms at 11 s of the run.
+    #[test]
+    fn a_trace_counts_from_the_start_of_the_run() {
+        let trace = [("file", "0 s 10 ms; 11 s 20 ms; 99 s end")];
+        for begin in [Nanos::ZERO, Nanos::from_secs(7)] {
+            let mut links = joined(begin, ("delay", "trace"), &trace);
+            let mut pool = Pool::new(1 << 20).unwrap();
+            let (mut left, mut out) = (Vec::new(), Fifo::EMPTY);
+            for millis in [10_500, 11_500] {
+                let handle = pool.insert(&[0; 60]).unwrap();
+                pool.meta_mut(handle).arrival = (begin + Nanos::from_millis(millis)).0;
+                links.arrive_and_leave(&mut pool, 1, handle, &mut out);
+                links.expire(&mut pool, 1, begin + Nanos::from_secs(20), &mut out);
+                let handle = out.pop(&pool).unwrap();
+                left.push(Nanos(pool.meta(handle).leave()).since(begin));
+            }
+            assert_eq!(left, [10_510, 11_520].map(Nanos::from_millis));
+        }
+    }
+
+    /// In virtual time background packets do not keep a run going; in real time they are served within a
+    /// millisecond.
+    #[test]
+    fn background_traffic_begins_with_its_link() {
+        let background = [("rate", "1 Mbit/s"), ("size", "500 B")];
+        for (begin, due) in [(Nanos::ZERO, Nanos::NEVER), (Nanos::from_secs(7), Nanos::from_millis(17_001))] {
+            let mut links = joined(begin, ("background", "cbr"), &background);
+            assert_eq!(links.deadline(1), due);
+            let mut pool = Pool::new(1 << 20).unwrap();
+            // The first two come at 10 s and 4 ms later.
+            let stats = links.stats(&mut pool, 1, begin + Nanos::from_millis(10_007));
+            assert_eq!(stats.made_packets, 2);
+        }
     }
 }

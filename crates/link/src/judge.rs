@@ -42,6 +42,9 @@ pub trait Judge: Block {
     /// packet that is not one of them.
     fn recall(&mut self, _unused: u32) {}
 
+    /// Called before new settings at `now`: what it has gathered by then follows the old ones.
+    fn settle(&mut self, _now: Nanos) {}
+
     /// Whether it judges packets when their last bit is sent, rather than on arrival.
     fn on_wire(&self) -> bool {
         false

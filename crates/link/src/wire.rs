@@ -183,7 +183,7 @@ impl Link {
     }
 
     /// Lets a packet leave at `now`, on arrival, without queue, transmitter and delay. Judges on the wire
-    /// still see it.
+    /// still see it, and may delay its copy.
     #[inline(never)]
     pub(crate) fn pass_by(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         self.serve(at.pool, now);
@@ -195,13 +195,13 @@ impl Link {
             if let Verdict::Drop(reason) = verdict {
                 return self.drop(at.pool, handle, reason);
             }
-            copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
+            copy = effects.copy.and_then(|longer| Some((self.copy(at.pool, handle)?, now + longer)));
             self.rewrite(at.pool, handle, &effects);
         }
         let (line, _, blocks) = self.parts();
         let heaps = &mut blocks.books.rare().heaps;
-        for handle in [Some(handle), copy].into_iter().flatten() {
-            line.join_apart(heaps, at.pool, handle, now);
+        for (handle, leave) in [Some((handle, now)), copy].into_iter().flatten() {
+            line.join_apart(heaps, at.pool, handle, leave);
         }
         self.release(at.pool, now, at.out);
     }

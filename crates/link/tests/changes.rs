@@ -304,6 +304,28 @@ fn the_same_kind_keeps_what_waits() {
     }
 }
 
+/// Every kind, at twice the rate, with the settings that it has already.
+#[test]
+fn the_same_settings_change_nothing() {
+    for spec in kinds() {
+        let own = if has(spec, "limit") { setting(spec.kind, &[]) } else { roomy(spec) };
+        let left = [false, true].map(|changes| {
+            let mut bench = Bench::new(&own, TRAFFIC[0]);
+            for number in 0..600 {
+                let at = number * TRAFFIC[0].each / 2;
+                bench.advance(at);
+                if changes && number % 100 == 50 {
+                    bench.change(at, &own);
+                }
+                bench.arrive(at, number as u16 % FLOWS, 1);
+            }
+            bench.advance(u64::MAX - 1);
+            bench.left
+        });
+        assert!(left[0] == left[1], "{}: {} and {} left", own.2, left[0].len(), left[1].len());
+    }
+}
+
 /// Afterwards a discipline follows its own law, started at the change. 720 packets came at 0; 631 of them
 /// wait at 89.5 ms, and one goes each millisecond.
 ///

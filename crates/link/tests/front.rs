@@ -219,7 +219,7 @@ fn what_passes_by_the_link_leaves_when_it_comes() {
 }
 
 /// A delay after the queue, and judges: a packet that bypasses them leaves at once, but is judged, and its
-/// copy with it.
+/// copy with it, or after a delay of the copy's own.
 #[test]
 fn what_passes_by_is_judged_all_the_same() {
     let past = || block("reorder", "independent", &[("probability", "100 %"), ("past", "link")]);
@@ -230,6 +230,7 @@ fn what_passes_by_is_judged_all_the_same() {
         (block("loss", "independent", &[("probability", "100 %"), ("where", "wire")]), &[][..]),
         (block("loss", "independent", &[("probability", "100 %")]), &[]),
         (copies("wire"), &[7, 7]),
+        (block("duplicate", "independent", &[("probability", "100 %"), ("delay", "3 ms")]), &[7, 10]),
         (copies("queue"), &[7, 7]),
         (block("bit-error", "per-packet", &[("probability", "100 %")]), &[7]),
     ] {

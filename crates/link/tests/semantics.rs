@@ -392,6 +392,20 @@ impl Formula {
     }
 }
 
+/// A byte per microsecond: the 500 of the first 500 µs are there at 600 µs, when no more come. Then a byte
+/// per nanosecond, from 1 ms on.
+#[test]
+fn a_policer_makes_what_each_rate_makes_in_its_time() {
+    let mut link = Bench::new(&[("filter", "police 8 Mbit/s burst 1 kB")]);
+    link.arrive(0, 996);
+    link.set(500_000, "filter", "police 0 burst 1 kB");
+    [600_000, 600_000].iter().for_each(|&at| link.arrive(at, 496));
+    link.set(MS, "filter", "police 8 Gbit/s burst 1 kB");
+    [MS, MS + 499, MS + 500].iter().for_each(|&at| link.arrive(at, 496));
+    assert_eq!(link.times(), [0, 600_000, MS + 500]);
+    assert_eq!(link.stats(MS + 500).drops, [("policed", 3)]);
+}
+
 #[test]
 fn equals_the_formula_for_random_arrivals() {
     for seed in 0..60u64 {

@@ -174,3 +174,28 @@ impl Travel for Jitter {
         self.order == Order::Sorted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delay::Delay;
+    use crate::{LinkConfig, Links, registry};
+    use longwire_block::Values;
+    use longwire_packet::Pool;
+
+    #[test]
+    fn an_idle_link_keeps_no_former_values() {
+        let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("delay", "jitter")).unwrap();
+        let values = |jitter: &str| Values::read(spec, &[("delay", "9 ms"), ("jitter", jitter)]).unwrap();
+        let mut links = Links::with_capacity(1, 1, Nanos::ZERO);
+        links.add(0, "test", &LinkConfig::default().with(spec, values("1 ms")));
+        let mut pool = Pool::new(1 << 20).unwrap();
+        for jitter in ["2 ms", "3 ms", "4 ms"] {
+            links.change(&mut pool, 0, Nanos::from_secs(1), &[(spec, values(jitter))]).unwrap();
+        }
+        let Some(Delay::Jitter(jitter)) = links.links[0].known_blocks().map(|blocks| &blocks.delay) else {
+            panic!("there is no jitter");
+        };
+        assert!(jitter.past.is_empty(), "{:?}", jitter.past);
+    }
+}

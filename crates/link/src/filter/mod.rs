@@ -36,6 +36,7 @@ crate::stage::stage! {
         }
     }
     fn recall(&mut self, unused: u32);
+    fn settle(&mut self, now: Nanos);
     ask
     fn on_wire(&self) -> bool;
     fn hastens(&self) -> bool;

@@ -42,23 +42,29 @@ impl Bucket {
         Self { allowance, work: allowance.work(), filled: Nanos::ZERO }
     }
 
-    /// Changes the allowance at the time of the last packet; the remaining work is kept as far as it fits.
+    /// Changes the allowance from the time of the last packet or [`Bucket::settle`] on; the remaining work is
+    /// kept as far as it fits.
     pub fn change(&mut self, allowance: Allowance) {
         self.work = self.work.min(allowance.work());
         self.allowance = allowance;
+    }
+
+    /// Adds what the rate has made by `now`.
+    #[inline]
+    pub fn settle(&mut self, now: Nanos) {
+        let made = now.since(self.filled).0.saturating_mul(self.allowance.rate.0);
+        self.work = self.work.saturating_add(made).min(self.allowance.work());
+        self.filled = self.filled.max(now);
     }
 
     /// Whether a frame of `bytes` (without FCS) passes at `now`. Its length is that of a link's rate: at
     /// least 64 bytes with its FCS. A frame that does not pass takes nothing.
     #[inline]
     pub fn passes(&mut self, now: Nanos, bytes: u32) -> bool {
-        let rate = self.allowance.rate;
-        if rate == Rate::UNLIMITED {
+        if self.allowance.rate == Rate::UNLIMITED {
             return true;
         }
-        let made = now.since(self.filled).0.saturating_mul(rate.0);
-        self.work = self.work.saturating_add(made).min(self.allowance.work());
-        self.filled = self.filled.max(now);
+        self.settle(now);
         let wanted = Framing::ETHERNET.counted_on_wire(bytes);
         match self.work.checked_sub(wanted.saturating_mul(BYTE)) {
             Some(left) => {
@@ -130,6 +136,21 @@ mod tests {
         assert_eq!([0; 4].map(|_| bucket.passes(Nanos(5), 96)), [true, true, true, false], "300 were left");
         bucket.change(Allowance { rate: Rate(8_000_000), burst: Bytes(100) });
         assert!(!bucket.passes(Nanos(100_004), 96) && bucket.passes(Nanos(100_005), 96));
+    }
+
+    /// A byte per microsecond until 300 µs, then nothing, then no limit, at which the bucket is full.
+    #[test]
+    fn each_rate_makes_what_comes_in_its_time() {
+        let mut bucket = bucket(8_000_000, 1000);
+        assert!(bucket.passes(Nanos(0), 996));
+        for (at, rate) in [(300_000, 0), (900_000, u64::MAX), (900_001, 8_000_000_000)] {
+            bucket.settle(Nanos(at));
+            bucket.change(Allowance { rate: Rate(rate), burst: Bytes(1000) });
+            if rate == 0 {
+                assert_eq!([800_000; 4].map(|now| bucket.passes(Nanos(now), 96)), [true, true, true, false]);
+            }
+        }
+        assert!(bucket.passes(Nanos(900_001), 996) && !bucket.passes(Nanos(900_001), 60));
     }
 
     #[test]

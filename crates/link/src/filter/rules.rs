@@ -6,6 +6,7 @@ use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
+use longwire_units::Nanos;
 use std::sync::Arc;
 
 /// Applies rules. The first that drops a packet, lets it pass or steers it ends the search; a band, a mark, a
@@ -67,6 +68,11 @@ impl Block for Rules {
 }
 
 impl Judge for Rules {
+    /// Tokens that have come by then came at the old rates.
+    fn settle(&mut self, now: Nanos) {
+        self.buckets.iter_mut().for_each(|bucket| bucket.settle(now));
+    }
+
     #[inline(never)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
@@ -128,7 +134,6 @@ fn apply(action: Action, buckets: &mut [Bucket], offer: &mut Offer<'_>) -> Optio
 mod tests {
     use super::*;
     use longwire_block::Effects;
-    use longwire_units::Nanos;
 
     const UDP: u8 = 17;
     const TCP: u8 = 6;

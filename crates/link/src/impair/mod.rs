@@ -25,6 +25,7 @@ use crate::judge::{Judge, PacketJudge, judge_held};
 use crate::stage::Holds;
 use longwire_block::{DropReason, Fallback, Offer, Param, ParamKind, Verdict};
 use longwire_settings::Choice;
+use longwire_units::Nanos;
 use longwire_wire::{Ecn, ecn};
 
 crate::stage::stage! {
@@ -49,6 +50,7 @@ crate::stage::stage! {
         }
     }
     fn recall(&mut self, unused: u32);
+    fn settle(&mut self, now: Nanos);
     ask
     fn on_wire(&self) -> bool;
     fn hastens(&self) -> bool;

@@ -101,6 +101,10 @@ impl Discipline for FqPie {
         let flow = self.flows.flow(number);
         let backlog = flow.backlog();
         let FlowState { law, waits } = &mut flow.state;
+        if backlog == 0 {
+            // Its last packet may have been dropped to make room.
+            *waits = 0;
+        }
         law.catch_up(&self.terms, packet.now, || *waits);
         if law.chooses(&self.terms, backlog, &mut self.dice) {
             return signal(self.marks && may_mark(law), packet);

@@ -114,11 +114,12 @@ impl Block for Fred {
         self.marks = settings.ecn;
         let used = settings.flows as u32;
         if used != self.used {
+            // Nothing waits in a queue that is built.
+            self.stale = self.used != 0;
             self.used = used;
             self.active = 0;
             self.flows = vec![Flow::default(); used as usize];
             self.sending = None;
-            self.stale = true;
         }
     }
 }

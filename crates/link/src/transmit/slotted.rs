@@ -143,6 +143,10 @@ impl Sender for Slotted {
     }
 
     fn settle(&mut self, now: Nanos) {
+        if self.finish <= now {
+            // It is idle: the next slot counts from the end of the last packet, which gets lost here.
+            self.open_next();
+        }
         let sent = u128::from(now.since(self.start).0) * u128::from(self.rate);
         self.work -= sent.min(self.work.into()) as u64;
         self.start = self.start.max(now);
@@ -334,6 +338,26 @@ mod tests {
         link.settle(Nanos::from_millis(13));
         set(&mut link, "0");
         assert_eq!(link.finish(), Nanos::NEVER);
+    }
+
+    /// The slot behind a packet that ended at 18 ms opens at 28 ms, whatever rate the idle link gets before.
+    #[test]
+    fn a_change_of_an_idle_link_moves_no_slot() {
+        let values = |rate: &str| {
+            let given = [("rate", rate), ("min", "10 ms"), ("packets", "1"), ("framing", "ip")];
+            SlottedSettings::read(&given).unwrap()
+        };
+        for rate in ["2 Mbit/s", "0"] {
+            let mut link = Slotted::build(values("1 Mbit/s"), Dice::named(1, "test/rate"));
+            link.begin(Nanos::ZERO, 1000);
+            assert_eq!(link.finish(), Nanos::from_millis(18));
+            link.settle(Nanos::from_millis(20));
+            link.change(values(rate));
+            link.begin(Nanos::from_millis(22), 1000);
+            link.settle(Nanos::from_millis(25));
+            link.change(values("1 Mbit/s"));
+            assert_eq!(link.finish(), Nanos::from_millis(36), "{rate}");
+        }
     }
 
     /// Packets wait although transmission takes no time, so limits in bytes and time must not treat them as

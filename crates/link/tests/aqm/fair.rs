@@ -77,6 +77,28 @@ fn the_longest_queue_makes_room() {
     }
 }
 
+/// At 500 kbit/s 1500 bytes take 24 ms. Flow 1's first packet has waited that long when it is sent, above the
+/// target of 15 ms; its second is dropped when the tenth of the others, which have 1000 bytes each, finds no
+/// room. Then the flow is empty, and its probability stays zero.
+#[test]
+fn a_flow_that_lost_its_last_packet_does_not_wait() {
+    let given = [("limit", "12 kB"), ("flows", "65536")];
+    let mut bench = Bench::new("fq-pie", &given, "500 kbit/s");
+    for flow in [99, 1, 1] {
+        bench.arrive(0, flow, NOT_ECT, 1500);
+    }
+    for flow in 2..12 {
+        bench.arrive(25 * MS, flow, NOT_ECT, 1000);
+    }
+    assert_eq!(bench.dropped(25 * MS, "queue-full"), 1);
+    for _ in 0..10 {
+        bench.arrive(100 * SECOND, 1, NOT_ECT, 1000);
+    }
+    bench.advance(101 * SECOND);
+    assert_eq!(bench.dropped(101 * SECOND, "aqm"), 0);
+    assert_eq!(bench.left.iter().filter(|left| left.flow == 1).count(), 11);
+}
+
 /// FQ-CoDel marks by default; FQ-PIE does if configured, before it drops.
 #[test]
 fn capable_flows_are_marked() {
