@@ -10,7 +10,7 @@ use longwire_block::change::{Blocks, Edit, Ramp, Repeat, between};
 use longwire_block::{Spec, Value, Values};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A change of one worker's links, or of its sources.
@@ -63,7 +63,7 @@ pub struct Agenda {
 const MOST_REFUSED: usize = 10;
 
 /// What an index refers to: a worker's links with the media after them, or the sources at its ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum TargetKind {
     Links,
     Sources,
@@ -280,6 +280,11 @@ impl Schedule {
         self.running.entry(place).or_default().push(running);
     }
 
+    /// Ramps of a link or source that have a step to come, cancelled ones included.
+    pub(crate) fn ramps(&self, place: u32) -> usize {
+        self.running.get(&place).map_or(0, Vec::len)
+    }
+
     fn put_step(&mut self, place: u32, running: &Running) {
         let after = running.ramp.step.0.saturating_mul(running.taken + 1).min(running.ramp.over.0);
         self.finite += u64::from(!running.endless);
@@ -357,13 +362,20 @@ impl Schedule {
         self.made_of.insert(place, Arc::new(blocks));
     }
 
-    /// Forgets a removed link or source and its pending changes.
-    pub(crate) fn forget(&mut self, place: u32) {
-        self.made_of.remove(&place);
-        self.running.get_mut(&place).into_iter().flatten().for_each(|ramp| ramp.ranges.clear());
-        self.groups.values_mut().for_each(|group| group.retain(|change| change.what.1 != place));
-        for event in self.events.iter_mut().filter(|event| event.places.contains(&place)) {
-            event.places = event.places.iter().copied().filter(|other| *other != place).collect();
+    /// Forgets removed links or sources and their pending changes.
+    pub(crate) fn forget(&mut self, places: &[u32]) {
+        if places.is_empty() {
+            return;
+        }
+        for place in places {
+            self.made_of.remove(place);
+            self.running.get_mut(place).into_iter().flatten().for_each(|ramp| ramp.ranges.clear());
+        }
+        let gone: HashSet<u32> = places.iter().copied().collect();
+        self.groups.values_mut().for_each(|group| group.retain(|change| !gone.contains(&change.what.1)));
+        let names_any = |event: &&mut Event| event.places.iter().any(|place| gone.contains(place));
+        for event in self.events.iter_mut().filter(names_any) {
+            event.places = event.places.iter().copied().filter(|place| !gone.contains(place)).collect();
         }
     }
 

@@ -272,14 +272,14 @@ impl Ports {
     }
 
     /// The tunnel by which a packet with this input port came, if it did. One that crossed routers has the
-    /// port of the last, and came by any tunnel.
+    /// port of the last, by which nothing leaves, and came by any tunnel.
     fn tunnel_of(&self, in_port: u16) -> Option<usize> {
         let by = self.slots.iter().position(|slot| slot.place == in_port)?;
-        match self.slots[by].port.stamp() {
-            Stamp::Sender => Some(by),
-            Stamp::Source => self.slots.iter().position(PortSlot::is_tunnel),
-            Stamp::Kernel | Stamp::Poll => None,
+        if self.slots[by].is_tunnel() {
+            return Some(by);
         }
+        let is_inner = self.exits.get(usize::from(in_port)) == Some(&NOWHERE_HERE);
+        if is_inner { self.slots.iter().position(PortSlot::is_tunnel) } else { None }
     }
 
     /// The ports that failed at their last use.
@@ -461,5 +461,60 @@ impl PortSlot {
             down: self.outages.down_by(now),
             ..own
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::Worker;
+    use crate::{InnerPort, PortLocation, Setup, Tolerance, WorkerSetup};
+    use longwire_block::path::{DIRECT, Paths};
+    use longwire_link::Links;
+    use longwire_link::classify::Classifier;
+    use longwire_port::driver::memory::MemoryPort;
+
+    /// A tunnel, a traffic source, and a router's own port.
+    fn setups() -> Vec<PortSetup> {
+        let memory = |stamp| Box::new(MemoryPort::pair("it", stamp, 16, 1 << 12).0) as Box<dyn Port>;
+        let ports = [memory(Stamp::Sender), memory(Stamp::Source), Box::new(InnerPort::new("own"))];
+        (0..).zip(ports).map(|(place, port)| PortSetup { place, node: 0, port }).collect()
+    }
+
+    fn map() -> Map {
+        let port_locations = (0..3).map(|slot| PortLocation::single(0, slot)).collect();
+        let mut map = Map::new(Classifier::new(&[], &[], &[]), Paths::default(), port_locations);
+        map.inner_ports.join(2, 2);
+        map
+    }
+
+    /// A worker that is too slow for its sources is no network that is.
+    #[test]
+    fn late_packets_of_traffic_sources_are_no_tunnel_s() {
+        let ports = Ports::new(setups(), &map(), 0, (false, false), None);
+        assert_eq!([0, 1, 2].map(|place| ports.tunnel_of(place)), [Some(0), None, Some(0)]);
+    }
+
+    #[test]
+    fn waiting_for_a_tick_is_not_being_brought_late() {
+        let mut own = WorkerSetup::new(Pool::new(1 << 20).unwrap(), Links::with_capacity(0, 1, Nanos(1)));
+        own.ports = setups();
+        let tolerance = Tolerance { tick: Nanos(100), ..Tolerance::default() };
+        let mut worker = Worker::of(Setup { tolerance, ..Setup::new(vec![own], map()) }).remove(0);
+        // Times of the polls before the packet comes out of its links, and before its tick.
+        let mut overdue = |leave: u64, polled: [u64; 2], tick: u64| {
+            let handle = worker.pool.insert(&[0; 60]).unwrap();
+            let meta = worker.pool.meta_mut(handle);
+            (meta.path, meta.in_port) = (DIRECT, 0);
+            meta.set_leave(leave);
+            worker.ports.polled = Nanos(polled[0]);
+            worker.put_out(1, handle);
+            worker.flush_ports();
+            worker.ports.polled = Nanos(polled[1]);
+            worker.send_at_tick(Nanos(tick));
+            worker.ports.slots[0].overdue
+        };
+        assert_eq!(overdue(50, [40, 90], 100), 0, "it was here when it should have left");
+        assert_eq!(overdue(150, [160, 190], 200), 1);
     }
 }

@@ -3,6 +3,7 @@
 use crate::events::{Agenda, LocalChange, RampRange, Schedule, SourceSetup, TargetKind};
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_units::Nanos;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Reason for which a change is impossible.
@@ -10,6 +11,10 @@ pub(crate) const TOO_LITTLE: &str =
     "its block for the key is of another kind, and parameters without a default are not given";
 const NOT_INTERPOLATED: &str =
     "its values can't be interpolated: the block is of another kind, or a value is a word or unlimited";
+
+/// Most ramps of a link or source in progress at which a request may begin another one. A ramp that a later
+/// change has cancelled is one of them until its next step.
+const MOST_RAMPS: usize = 256;
 
 pub(crate) struct Schedules {
     pub links: Schedule,
@@ -90,14 +95,21 @@ impl Schedules {
 
     /// Checks whether several changes can be made together. Ramps begin at the values that the others set.
     pub fn could_make(&mut self, changes: &[LocalChange]) -> Result<(), String> {
-        let mut made: Vec<((TargetKind, u32), Blocks)> = Vec::new();
+        // The blocks that each object gets, and its ramps in progress.
+        let mut made: HashMap<(TargetKind, u32), (Blocks, usize)> = HashMap::new();
         let (steps, ramps): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.ramp.is_none());
         for LocalChange { what, base, edits, ramp } in steps.into_iter().chain(ramps) {
-            if !made.iter().any(|(known, _)| known == what) {
-                let blocks = self.of(what.0).made_of_or(what.1, Arc::clone(base));
-                made.push((*what, Blocks::clone(&blocks)));
+            let (blocks, running) = made.entry(*what).or_insert_with(|| {
+                let schedule = self.of(what.0);
+                let blocks = schedule.made_of_or(what.1, Arc::clone(base));
+                (Blocks::clone(&blocks), schedule.ramps(what.1))
+            });
+            if ramp.is_some() {
+                if *running >= MOST_RAMPS {
+                    return Err(format!("{running} ramps of it are in progress already"));
+                }
+                *running += 1;
             }
-            let Some((_, blocks)) = made.iter_mut().find(|(known, _)| known == what) else { continue };
             for edit in edits {
                 if ramp.is_some() {
                     edit.begins(blocks).ok_or(NOT_INTERPOLATED)?;

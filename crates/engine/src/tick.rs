@@ -14,7 +14,7 @@ pub(crate) struct Ticks {
     begin: Nanos,
     /// The last tick that was handled.
     pub last: Nanos,
-    /// Waiting packets, by port.
+    /// Waiting packets, by port. The lists are taken out while those whose tick has come are sent.
     pub held: Vec<Fifo>,
 }
 
@@ -40,12 +40,17 @@ impl Ticks {
         if self.held.iter().all(Fifo::is_empty) { Nanos::NEVER } else { self.last + self.tick }
     }
 
+    /// Whether packets have to wait: not while those whose tick has come are sent.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Holds the packets of a batch until their ticks.
     pub(crate) fn hold(&mut self, pool: &mut Pool, slot: usize, batch: &Batch) {
         batch.as_slice().iter().for_each(|&handle| self.held[slot].push(pool, handle));
     }
 
-    /// Rounds departure times to ticks on a simulated clock.
+    /// Rounds departure times to ticks: packets are sent as having left then.
     pub(crate) fn round(&self, pool: &mut Pool, batch: &Batch) {
         for &handle in batch.as_slice() {
             let meta = pool.meta_mut(handle);

@@ -79,10 +79,15 @@ fn waits_for_the_tick_in_real_time() {
     let begun = Instant::now();
     assert!(ends[1].push(&frame(1, 1)));
     assert!(ends[0].push(&frame(1, 0)));
-    while ends[1].take().is_none() {
+    let frame = loop {
+        if let Some(frame) = ends[1].take() {
+            break frame;
+        }
         assert!(begun.elapsed() < Duration::from_secs(20), "nothing comes");
         std::thread::yield_now();
-    }
+    };
+    let left = frame.facts.time.since(run.started());
+    assert!(left > Nanos::ZERO && left.0.is_multiple_of(tick.0), "as in virtual time: {left}");
     let (_, at) = run.remote().flow().unwrap();
     // The frame takes 4 ms through the links, so it can't leave at the beginning.
     assert!(at.since(run.started()) >= tick, "{}", at.since(run.started()));

@@ -37,8 +37,7 @@ const TOGETHER: usize = 64;
 /// continuously requires dumps costs at most a fifth of a processor.
 const BETWEEN: Duration = Duration::from_millis(50);
 const TIMES: u32 = 4;
-/// Attempts at a dump that is interrupted by changes, before it is accepted: the changes are received as
-/// well.
+/// Attempts at a dump that is interrupted by changes, before it is accepted until the next one.
 const ATTEMPTS: usize = 3;
 
 /// A port of the router and its interface.
@@ -147,8 +146,9 @@ impl Follower {
         while !self.ending.load(Ordering::Relaxed) {
             let now = Instant::now();
             if wants_dump && now >= next_dump {
-                self.sound = self.dump(&mut buffer);
-                wants_dump = !self.sound;
+                let whole = self.dump(&mut buffer);
+                self.sound = whole.is_some();
+                wants_dump = whole != Some(true);
                 let took = now.elapsed();
                 next_dump = now + took + BETWEEN.max(took * TIMES);
             } else {
@@ -187,20 +187,21 @@ impl Follower {
         complete
     }
 
-    /// Dumps everything. Returns false if the dump is incomplete.
-    fn dump(&mut self, buffer: &mut [u8]) -> bool {
+    /// Dumps everything. Returns none if that failed, and false if changes interrupted the dump.
+    fn dump(&mut self, buffer: &mut [u8]) -> Option<bool> {
         count(&self.counters.dumps);
         self.skip(buffer);
         for _ in 0..ATTEMPTS {
             self.view.forget();
             match self.ask_for_all() {
-                Ok(true) => return true,
+                Ok(true) => return Some(true),
                 Ok(false) => {}
-                Err(_) => return false,
+                Err(_) => return None,
             }
         }
-        // Changes made during the dump are received later.
-        true
+        // Changes made during the dump are received later. What the kernel passed over because of them is
+        // not (it goes on by counting: `fib6_dump_table` in net/ipv6/ip6_fib.c), but is in the next dump.
+        Some(false)
     }
 
     /// Reads the messages received so far, some of which were lost: the remaining ones report removals.

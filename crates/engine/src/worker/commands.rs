@@ -14,7 +14,7 @@ use std::sync::mpsc::Receiver;
 /// Reason for which a source can't be changed.
 const NO_SOURCE: &str = "its port sends nothing";
 
-/// Most pending groups of changes at one worker, for links and for sources.
+/// Pending groups of changes of one worker's links, or of its sources, with which no other is accepted.
 const MOST_WAITING: usize = 256;
 
 /// Lead time of simultaneous changes at several workers: all of them must have received the command by then.
@@ -36,12 +36,12 @@ pub struct Change {
 
 impl Remote {
     /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are
-    /// checked against the current state. If the scenario's own events have made them impossible by their
-    /// time, none of a worker's changes is made, and the report says so.
+    /// checked against the current state. If other changes have made them impossible by their time, a worker
+    /// makes none of those of its links, or none of those of its sources, and the report says so.
     ///
     /// # Errors
-    /// If one of them can't be made, too many are pending, the time is past, or a worker has ended; nothing
-    /// has changed then.
+    /// If one of them can't be made, too many are pending, or the time is past; nothing has changed then. If
+    /// a worker has ended or does not answer, others may make their part.
     pub fn change(
         &self,
         changes: Vec<Change>,
@@ -166,14 +166,19 @@ impl Worker {
 
     /// Executes a phase of a group of changes, and returns the time at which they are made.
     fn execute(&mut self, changes: Vec<LocalChange>, step: Step, now: Nanos) -> Result<Nanos, String> {
-        let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
-        if step != Step::Now && waiting >= MOST_WAITING {
-            return Err(format!("{waiting} changes are pending already"));
-        }
-        self.schedules.could_make(&changes)?;
         match step {
-            Step::Check => Ok(now),
-            Step::Now => self.make(&changes, now).map(|()| now),
+            Step::Check => {
+                let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
+                if waiting >= MOST_WAITING {
+                    return Err(format!("{waiting} changes are pending already"));
+                }
+                self.schedules.could_make(&changes).map(|()| now)
+            }
+            Step::Now => {
+                self.schedules.could_make(&changes)?;
+                self.make(&changes, now).map(|()| now)
+            }
+            // All workers have agreed, so that none may refuse its part now: it is checked again at its time.
             Step::At(time) => {
                 let time = time.max(now);
                 let (links, sources) =
@@ -216,17 +221,19 @@ impl Worker {
             }
             before.push(((*of, *place), back(&blocks, edits)));
         }
+        for LocalChange { what: (of, place), edits, .. } in
+            changes.iter().filter(|change| change.ramp.is_none())
+        {
+            self.schedules.of(*of).cancel(*place, edits);
+        }
+        // Whatever the order of the request, ramps begin at the values that the others have set.
         for LocalChange { what: (of, place), edits, ramp, .. } in changes {
-            match ramp {
-                Some(ramp) => {
-                    if *of == TargetKind::Links {
-                        // Steps need exact order from now on.
-                        self.order = Order::Exact;
-                    }
-                    self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
-                }
-                None => self.schedules.of(*of).cancel(*place, edits),
+            let Some(ramp) = ramp else { continue };
+            if *of == TargetKind::Links {
+                // Steps need exact order from now on.
+                self.order = Order::Exact;
             }
+            self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
         }
         Ok(())
     }
@@ -281,4 +288,74 @@ fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
 pub fn are_alike(one: &Blocks, other: &Blocks) -> bool {
     let same = |at: usize| one[at].0.is(other[at].0) && one[at].1 == other[at].1;
     one.len() == other.len() && (0..one.len()).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Map, Setup, WorkerSetup};
+    use longwire_block::path::Paths;
+    use longwire_block::{Spec, Values};
+    use longwire_link::classify::Classifier;
+    use longwire_link::{LinkConfig, Links, registry};
+    use longwire_packet::Pool;
+
+    /// A worker with two links with a delay of 3 ms.
+    fn worker() -> Worker {
+        let mut links = Links::with_capacity(2, 1, Nanos::from_micros(10));
+        let config = LinkConfig::default().with_text("delay", "3 ms").unwrap();
+        (0..2).for_each(|link| _ = links.add(link, "", &config));
+        let map = Map::new(Classifier::new(&[], &[], &[]), Paths::default(), vec![]);
+        let setup = WorkerSetup::new(Pool::new(1 << 20).unwrap(), links);
+        Worker::of(Setup::new(vec![setup], map)).remove(0)
+    }
+
+    /// The delay of a link, to 30 ms.
+    fn change(link: u32, ramp: Option<Ramp>) -> LocalChange {
+        let constant = |spec: &&Spec| (spec.key, spec.kind) == ("delay", "constant");
+        let spec = registry().into_iter().find(constant).unwrap();
+        let values = |text| Values::read(spec, &[("delay", text)]).unwrap();
+        let fresh = values("30 ms");
+        let edit = Edit { spec, given: vec![(0, fresh.at(0))], fresh: Some(fresh) };
+        let base = Arc::new(vec![(spec, values("3 ms"))]);
+        LocalChange { what: (TargetKind::Links, link), base, edits: vec![edit], ramp }
+    }
+
+    #[test]
+    fn a_link_has_not_more_ramps_than_so_many() {
+        let mut worker = worker();
+        let ramp = Some(Ramp { over: Nanos::from_secs(7200), step: Nanos::from_secs(3600) });
+        let mut begin = |links: &[u32]| {
+            let changes = links.iter().map(|&link| change(link, ramp)).collect();
+            worker.together(changes, Bases::Any, Step::Now, Nanos(1))
+        };
+        (0..255).for_each(|_| assert!(begin(&[0]).is_ok()));
+        assert!(begin(&[0, 0]).is_err(), "the second of them would be one too many");
+        assert!(begin(&[0, 1]).is_ok());
+        assert!(begin(&[0]).unwrap_err().contains("256 ramps of it are in progress"));
+        assert!(begin(&[1]).is_ok());
+    }
+
+    #[test]
+    fn a_ramp_goes_on_whatever_the_order_of_the_request() {
+        let ramp = Some(Ramp { over: Nanos(9), step: Nanos(1) });
+        for changes in [[change(0, None), change(0, ramp)], [change(0, ramp), change(0, None)]] {
+            let mut worker = worker();
+            worker.together(changes.into(), Bases::Any, Step::Now, Nanos(1)).unwrap();
+            let edits = worker.schedules.links.step(0, 0, Nanos(2));
+            assert_eq!(edits.as_ref().map(Vec::len), Some(1));
+        }
+    }
+
+    /// All workers have checked their parts then: if one refused, the others would have made theirs.
+    #[test]
+    fn a_worker_that_has_agreed_to_its_part_makes_it() {
+        let mut worker = worker();
+        let mut phase = |step| worker.together(vec![change(0, None)], Bases::Any, step, Nanos(1));
+        assert!(phase(Step::Check).is_ok());
+        let later = Step::At(Nanos(9));
+        (0..MOST_WAITING).for_each(|_| assert!(phase(later).is_ok()));
+        assert!(phase(Step::Check).unwrap_err().contains("256 changes are pending"));
+        assert_eq!(phase(later).map(|changed| changed.instant), Ok(Some(Nanos(9))));
+    }
 }

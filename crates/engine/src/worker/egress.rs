@@ -103,31 +103,36 @@ impl Worker {
 
     #[inline(never)]
     pub(crate) fn flush_port(&mut self, slot: usize) {
-        match &mut self.ports.ticks {
-            Some(ticks) if !self.simulated => {
-                let out = &mut self.ports.slots[slot].out;
-                ticks.hold(&mut self.pool, slot, &out.batch);
-                out.clear();
-            }
-            _ => self.transmit(slot),
+        if self.simulated || self.ports.ticks.as_ref().is_none_or(|ticks| !ticks.is_holding()) {
+            return self.transmit(slot);
+        }
+        // Not later: until its tick a packet waits here, and no tunnel brings it.
+        self.count_overdue(slot);
+        if let Some(ticks) = &mut self.ports.ticks {
+            let out = &mut self.ports.slots[slot].out;
+            ticks.hold(&mut self.pool, slot, &out.batch);
+            out.clear();
+        }
+    }
+
+    /// Counts the packets of a port's batch that tunnels brought too late.
+    fn count_overdue(&mut self, slot: usize) {
+        if self.ports.has_tunnels && !self.simulated {
+            let late = self.now().since(self.counters.tolerance.within);
+            self.ports.count_overdue(slot, &self.pool, late);
         }
     }
 
     /// Sends a port's batch and records its lateness.
     pub(crate) fn transmit(&mut self, slot: usize) {
-        if self.simulated
-            && let Some(ticks) = &self.ports.ticks
-        {
-            ticks.round(&mut self.pool, &self.ports.slots[slot].out.batch);
+        match &self.ports.ticks {
+            Some(ticks) => ticks.round(&mut self.pool, &self.ports.slots[slot].out.batch),
+            None => self.count_overdue(slot),
         }
         if self.pool.is_probed() {
             for &handle in self.ports.slots[slot].out.batch.as_slice() {
                 self.pool.report(handle, PacketEvent::Departed);
             }
-        }
-        if self.ports.has_tunnels && !self.simulated {
-            let late = self.now().since(self.counters.tolerance.within);
-            self.ports.count_overdue(slot, &self.pool, late);
         }
         let before = self.now();
         let port = &mut self.ports.slots[slot];

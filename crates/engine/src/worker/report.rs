@@ -68,6 +68,8 @@ impl Worker {
     }
 
     fn add_totals(&mut self, report: &mut Report, now: Nanos) {
+        // Changes that wait for a node's next decision come before its counters.
+        self.nodes.change_all(now);
         report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
@@ -98,7 +100,6 @@ impl Worker {
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
-        self.nodes.change_all(now);
         let refused = self.schedules.refused().chain(&self.nodes.changes.refused);
         report.errors.extend(refused.cloned());
         let mut flow = FlowStats::of(&self.counters.flow);
@@ -121,12 +122,13 @@ mod tests {
     use super::*;
     use crate::remote::{Command, Remote};
     use crate::rewiring_step::RewiringStep;
-    use crate::{InnerPort, Map, Part, PortSetup, Rewiring, Setup, Tolerance, WorkerSetup};
+    use crate::{InnerPort, Map, NodeEvent, Part, PortSetup, Rewiring, Setup, Tolerance, WorkerSetup};
     use longwire_block::path::Paths;
-    use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
+    use longwire_block::{Node, NodeStats, Outbox, Port, PortError, PortStats, Stamp, Underlay};
     use longwire_link::classify::Classifier;
     use longwire_link::{Joining, LinkConfig, Links};
     use longwire_packet::{Batch, Pool};
+    use std::any::Any;
     use std::sync::mpsc;
 
     const LINKS: u32 = 2 * COUNTED_AT_ONCE + 100;
@@ -182,6 +184,37 @@ mod tests {
         assert_eq!(report.links.len(), 2 * LINKS as usize);
         assert!(report.links.is_sorted_by_key(|link| link.place));
         assert_eq!((report.workers.len(), report.fidelity.is_some()), (2, true));
+    }
+
+    /// A node whose changes are its packets.
+    struct Changed(u64);
+
+    impl Node for Changed {
+        fn forward(&mut self, _: &mut Pool, _: &Batch, _: &mut Outbox) {}
+
+        fn ports(&self) -> &[u16] {
+            &[0]
+        }
+
+        fn stats(&self) -> Option<NodeStats> {
+            Some(NodeStats { received: self.0, ..NodeStats::default() })
+        }
+    }
+
+    #[test]
+    fn changes_that_wait_for_a_node_come_before_its_counters() {
+        let act = |node: &mut dyn Node, _: Nanos| -> Result<(), String> {
+            let node: &mut dyn Any = node;
+            node.downcast_mut::<Changed>().ok_or("it is another node")?.0 += 1;
+            Ok(())
+        };
+        let mut setup = WorkerSetup::new(Pool::new(1 << 20).unwrap(), Links::with_capacity(0, 1, Nanos(1)));
+        setup.nodes.push(Box::new(Changed(0)));
+        setup.agenda.nodes.push(NodeEvent { time: Nanos(5), node: 0, name: "it".into(), act: Arc::new(act) });
+        let mut worker = Worker::of(Setup::new(vec![setup], map())).remove(0);
+        let mut report = Report::default();
+        worker.add_to(&mut report, Nanos(5));
+        assert_eq!(report.nodes[0].stats.received, 1);
     }
 
     /// A tunnel that has lost packets, as has the network under it.

@@ -4,6 +4,7 @@ use super::pump::Arrivals;
 use super::{Order, Worker};
 use crate::events::SourceSetup;
 use crate::rewiring_step::{PartSource, RewiringStep};
+use longwire_block::DropReason;
 use longwire_units::Nanos;
 use std::mem::swap;
 
@@ -43,6 +44,8 @@ impl Worker {
             self.remove_source(source);
         }
         for (slot, port) in &mut step.ports {
+            // They would leave by the port that takes its place.
+            self.drop_held(*slot as usize, DropReason::PortDown);
             self.ports.exchange(*slot, port, now);
         }
         for (place, source) in &mut step.sources {
@@ -68,8 +71,8 @@ impl Worker {
                 act(&mut **node, now);
             }
         }
+        self.schedules.links.forget(&step.leaving);
         for &link in &step.leaving {
-            self.schedules.links.forget(link);
             self.emulation.leave(&mut self.pool, link, now, step.drained);
         }
         self.nodes.note_deadlines();
@@ -94,7 +97,7 @@ impl Worker {
 
     /// Ends a traffic source, and forgets its changes.
     fn remove_source(&mut self, place: u32) {
-        self.schedules.sources.forget(place);
+        self.schedules.sources.forget(&[place]);
         let SourceSetup { port, name } = &self.schedules.source_setups[place as usize];
         let port = *port as usize;
         if let Some(slot) = self.ports.slots.get_mut(port) {
