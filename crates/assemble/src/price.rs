@@ -7,6 +7,7 @@ use longwire_scenario::{Delays, LARGEST_POOL, Medium, Plan, Profile};
 use longwire_units::{Bytes, Nanos, Rate, counted};
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Fraction of the machine's memory, and absolute limit, for pools whose size the scenario leaves open.
 const SHARE: u64 = 4;
@@ -204,23 +205,31 @@ fn tables(plan: &Plan) -> u64 {
     sum
 }
 
-/// Sets the pool size of a plan whose scenario leaves it open to what its delay lines and queues can need, up
-/// to a quarter of the machine's `memory` and 4 GiB. If only the delay lines fit into that, the pool has
-/// their size; if nothing fits, it keeps the default, which is also the minimum. Memory above the default is
-/// only taken when packets need it. Without known `memory`, nothing changes.
+/// Sets the pool size of a plan whose scenario leaves it open to what its delay lines and queues can need at
+/// any time of the run, up to a quarter of the machine's `memory` and 4 GiB. If only the delay lines fit into
+/// that, the pool has their size; if nothing fits, it keeps the default, which is also the minimum. Memory
+/// above the default is only taken when packets need it. Without known `memory`, nothing changes.
 pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
     let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
+    let stages = plan.stages.iter().map(|stage| &*stage.plan);
+    let Some(pool) = stages.chain([&*plan]).filter_map(|plan| fitting_pool(plan, memory)).max() else {
+        return;
+    };
+    let pool = plan.engine.pool.max(pool);
+    plan.engine.pool = pool;
+    plan.stages.iter_mut().for_each(|stage| Arc::make_mut(&mut stage.plan).engine.pool = pool);
+}
+
+/// The pool size for what the delay lines and queues of a plan can need, or its delay lines alone, if that
+/// fits.
+fn fitting_pool(plan: &Plan, memory: Bytes) -> Option<Bytes> {
     let workers = u64::from(plan.engine.workers.max(1));
     let most = (memory.0 / SHARE).min(MOST_DEFAULT) / workers;
     let pricing = price(plan, &Calibration::default());
     let lines = pricing.delay_lines.0;
     let all = pricing.queues.map(|queues| queues.0.saturating_add(lines));
     let pools = all.into_iter().chain([lines]).map(|bytes| bytes.div_ceil(workers));
-    if let Some(pool) =
-        pools.filter_map(|pool| pool.checked_next_multiple_of(1 << 20)).find(|pool| *pool <= most)
-    {
-        plan.engine.pool = plan.engine.pool.max(Bytes(pool));
-    }
+    pools.filter_map(|pool| pool.checked_next_multiple_of(1 << 20)).find(|pool| *pool <= most).map(Bytes)
 }
 
 fn load(plan: &Plan, frame: Bytes) -> Load {
@@ -525,6 +534,8 @@ mod tests {
             let text = format!("{engine}{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\n{link}");
             let mut plan = longwire_scenario::plan_of(&text);
             fit_pool(&mut plan, (memory > 0).then_some(Bytes(memory << 30)));
+            // Otherwise, what joins or leaves would be another pool's.
+            assert!(plan.stages.iter().all(|stage| stage.plan.engine.pool == plan.engine.pool), "{link}");
             plan.engine.pool.0 >> 20
         };
         let two = "[engine]\nworkers = 2\n";
@@ -554,6 +565,14 @@ mod tests {
                 "name = \"l\"\ndelay = \"1 ms\"\n[[at]]\ntime = \"1 s\"\nlink = \"l\"\ndelay = \"1 s\"",
                 16,
                 1908,
+            ),
+            ("", "delay = \"1 s\"\n[[at]]\ntime = \"1 s\"\nremove = \"a-b\"", 16, 1908),
+            (
+                "",
+                "[[at]]\ntime = \"1 s\"\n\
+                 add = { link = { name = \"l\", from = \"b\", to = \"a\", delay = \"200 ms\" } }",
+                16,
+                382,
             ),
             ("[engine]\npool = \"64 MiB\"\n", "delay = \"1 s\"", 16, 64),
             // A queue of 300000 frames is 458 MiB, two pools have half of that each.

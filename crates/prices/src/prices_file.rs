@@ -5,8 +5,8 @@ use crate::engine_prices::{EnginePrices, Price};
 use longwire_document::written::{Term, Text};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
-use longwire_settings::{Form, Grammar};
-use std::io::{self, Read};
+use longwire_settings::{Form, Grammar, plain_file};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -185,17 +185,12 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<MachinePrices, String> {
         name => folder.join(name),
     };
     let fault = |why: String| format!("{}: {why}", path.display());
-    let mut text = String::new();
-    let file = std::fs::File::open(&path).map_err(|error| match error.kind() {
+    let text = plain_file::text_of(&path, LONGEST).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if meant == "calibrated" => {
             format!("this machine is not calibrated: {CALIBRATE}")
         }
         _ => fault(error.to_string()),
     })?;
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
-    if text.len() as u64 > LONGEST {
-        return Err(fault(format!("it is longer than {LONGEST} bytes, and no list of prices; {CALIBRATE}")));
-    }
     read_prices(&text).map_err(|error| fault(error.to_string()))
 }
 
@@ -269,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_long_is_refused_not_cut() {
+    fn a_file_that_is_too_long_is_refused_not_cut_and_a_device_not_opened() {
         let folder = std::env::temp_dir();
         let name = format!("longwire-prices-{}", std::process::id());
         let of = |comments: usize| {
@@ -282,6 +277,8 @@ mod tests {
         std::fs::remove_file(folder.join(&name)).unwrap();
         assert!(short.unwrap().engine.is_measured("block-queue-red-512"));
         assert!(long.unwrap_err().contains("longer than 65536 bytes"));
+        let device = prices_of("/dev/null", &folder).unwrap_err();
+        assert!(device.contains("not a plain file"), "{device}");
     }
 
     /// Before there was a format, a file began with an item.

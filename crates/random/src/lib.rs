@@ -4,6 +4,5 @@
 pub mod frames;
 pub mod math;
 mod pcapng;
-mod plain_file;
 pub mod process;
 pub mod quantile;

@@ -36,18 +36,21 @@ impl Wire {
             links.filter(|(_, link)| end(link) == End::Port(place)).map(|(at, _)| at).collect::<Vec<_>>()
         };
         let (out, back) = (that(|link| link.from), that(|link| link.to));
-        (!out.is_empty() && !back.is_empty()).then_some(Self {
-            port: place,
-            out,
-            back,
-            index,
-            has_carrier: true,
-        })
+        Some(Self { port: place, out, back, index, has_carrier: true })
     }
 
-    /// Whether it should have a carrier; `up` tells which links are up, by place.
+    /// The same interface with its links in another plan.
+    fn in_plan(&self, plan: &Plan) -> Option<Self> {
+        let found = Self::of(plan, self.port, self.index)?;
+        Some(Self { has_carrier: self.has_carrier, ..found })
+    }
+
+    /// Whether it should have a carrier; `up` tells which links are up, by place. Without links in both
+    /// directions it has one.
     fn is_up(&self, up: impl Fn(usize) -> bool) -> bool {
-        [&self.out, &self.back].into_iter().all(|links| links.iter().any(|&link| up(link)))
+        let both = [&self.out, &self.back];
+        both.iter().any(|links| links.is_empty())
+            || both.iter().all(|links| links.iter().any(|&link| up(link)))
     }
 }
 
@@ -74,11 +77,7 @@ pub struct Wires {
 impl Wires {
     /// Finds the links of the wires in another plan.
     pub fn follow_plan(&mut self, plan: &Plan) {
-        let again = |wire: &Wire| {
-            let found = Wire::of(plan, wire.port, wire.index)?;
-            Some(Wire { has_carrier: wire.has_carrier, ..found })
-        };
-        self.wires = self.wires.iter().filter_map(again).collect();
+        self.wires = self.wires.iter().filter_map(|wire| wire.in_plan(plan)).collect();
     }
 
     fn follow(&mut self, up: impl Fn(usize) -> bool) {
@@ -106,14 +105,13 @@ impl CarrierWatch {
     /// Follows the links of `all`; `links` are the engine's references by place in the plan. None if there is
     /// nothing to follow, or no thread can be started.
     pub fn start(mut all: Vec<Wires>, links: &[LinkRef], remote: Remote) -> Option<Self> {
-        let wires = all.iter().flat_map(|wires| &wires.wires);
+        let wires = || all.iter().flat_map(|wires| &wires.wires);
+        // Those with links in one direction may have others in the next plan.
+        wires().next()?;
         let mut places: Vec<usize> =
-            wires.flat_map(|wire| wire.out.iter().chain(&wire.back)).copied().collect();
+            wires().flat_map(|wire| wire.out.iter().chain(&wire.back)).copied().collect();
         places.sort_unstable();
         places.dedup();
-        if places.is_empty() {
-            return None;
-        }
         let links: Vec<LinkRef> = places.iter().map(|&place| links[place]).collect();
         let (end, ended) = channel::<()>();
         let follow = move || {
@@ -146,5 +144,40 @@ impl Drop for CarrierWatch {
             // The thread's result does not matter any more.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two routers whose own ports these links join.
+    fn plan(links: &str) -> Plan {
+        let router = |[router, host, own]: [&str; 3], net: u8| {
+            format!(
+                "[[host]]\nname = \"{host}\"\naddress = \"10.0.{net}.9/24\"\n\
+                 [[router]]\nname = \"{router}\"\ncontrol-plane = \"netns\"\nports = [\n\
+                 {{ port = \"{host}\", addresses = \"10.0.{net}.1/24\" }},\n\
+                 {{ port = \"{own}\", addresses = \"10.9.0.{net}/30\" }}]\n"
+            )
+        };
+        let routers = router(["west", "a", "west-east"], 1) + &router(["east", "b", "east-west"], 2);
+        longwire_scenario::plan_of(&(routers + links))
+    }
+
+    #[test]
+    fn an_interface_follows_the_links_of_the_present_plan() {
+        const BOTH: &str = "[[link]]\nname = \"line\"\nbetween = [\"west-east\", \"east-west\"]\n";
+        const ONE: &str = "[[link]]\nname = \"there\"\nfrom = \"west-east\"\nto = \"east-west\"\n";
+        const BACK: &str = "[[link]]\nname = \"back\"\nfrom = \"east-west\"\nto = \"west-east\"\n";
+        let first = plan(BOTH);
+        let place = first.ports.iter().position(|port| &*port.name == "west-east").unwrap();
+        let wire = Wire::of(&first, place as u16, 7).unwrap();
+        assert!(wire.is_up(|_| true) && !wire.is_up(|_| false));
+        let one_way = wire.in_plan(&plan(ONE)).unwrap();
+        assert!(one_way.is_up(|_| false), "nothing would come back");
+        let again = one_way.in_plan(&plan(&(ONE.to_owned() + BACK))).unwrap();
+        assert_eq!((&again.out[..], &again.back[..], again.index), (&[0][..], &[1][..], 7));
+        assert!(again.is_up(|_| true) && !again.is_up(|link| link == 0));
     }
 }

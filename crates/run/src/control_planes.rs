@@ -118,8 +118,8 @@ impl ControlPlanes {
         Ok(planes)
     }
 
-    /// Brings the control planes to another plan: ends those of routers that are gone, and begins with those
-    /// that are `joining`, whose namespaces are in the `lab`.
+    /// Brings the control planes to another plan: ends those of routers that are gone, begins with those that
+    /// are `joining`, whose namespaces are in the `lab`, and follows the links that there are now.
     ///
     /// # Errors
     /// A namespace can't be listened to.
@@ -131,7 +131,7 @@ impl ControlPlanes {
     ) -> anyhow::Result<()> {
         let mut planes = self.planes();
         let is_there = |name: &str| plan.control_planes().any(|router| *router.name == *name);
-        if joining.is_empty() && planes.iter().all(|plane| is_there(&plane.name)) {
+        if joining.is_empty() && planes.is_empty() {
             return Ok(());
         }
         let mut watch = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -420,12 +420,11 @@ impl Instance for RunningInstance {
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError> {
-        let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
+        let change = [ObjectChange { kind, name: name.into(), pairs: changes.to_vec() }];
         let state = self.state();
         let may_quote = |fault| mark_files(fault, changes, state.plan.folder());
-        let made = state.objects.set(self.remote(), &[change], None).map_err(may_quote)?;
-        let each: Vec<_> = changes.iter().map(|(key, text)| format!("{key} {text}")).collect();
-        self.log().note(self.elapsed(), "change", format!("{name}: {}", each.join(", ")));
+        let made = state.objects.set(self.remote(), &change, None).map_err(may_quote)?;
+        self.note_set(&change, None);
         made.answered(|_| self.show(&state, kind, name))
     }
 

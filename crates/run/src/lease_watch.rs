@@ -1,8 +1,9 @@
-//! The log of changes of routers' programs, and the thread that ends their leases.
+//! The log of changes of settings and of routers' programs, and the thread that ends leases.
 
 use crate::instance::RunningInstance;
-use crate::objects::NoticedChange;
+use crate::objects::{NoticedChange, ObjectChange};
 use crate::programs::change::ProgramChange;
+use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
@@ -29,6 +30,15 @@ impl RunningInstance {
             }
         };
         std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
+    }
+
+    /// Logs changes of settings, which are made now or so long after the start.
+    pub(crate) fn note_set(&self, changes: &[ObjectChange], at: Option<Nanos>) {
+        let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
+        for ObjectChange { name, pairs, .. } in changes {
+            let each: Vec<_> = pairs.iter().map(|(key, text)| format!("{key} {text}")).collect();
+            self.log().note(self.elapsed(), "change", format!("{name}: {}{when}", each.join(", ")));
+        }
     }
 
     /// Reports a change of a router's programs, and logs it.

@@ -7,7 +7,7 @@ use crate::objects::ObjectChange;
 use anyhow::Context;
 use longwire_block::Port;
 use longwire_clock::monotonic;
-use longwire_control::{Kind, Made, SetError};
+use longwire_control::{Kind, SetError};
 use longwire_nesp::{
     self as nesp, Answer, ErrorCode, Item, Items, Job, Key, ListenAddresses, Operation, Outcome, Server,
     Status, resolution_answer, unwrap, wrap,
@@ -123,7 +123,7 @@ fn carry_out(instance: &RunningInstance, started: Nanos, allow: NespAllow, job: 
             ErrorCode::NotPermitted,
             "this instance only lets settings be read (nesp.allow = \"get\")".into(),
         )),
-        Operation::Set => set(instance, started, job).map(|time| (Some(time), Vec::new())),
+        Operation::Set => set(instance, started, (&job.items, job.time)).map(|time| (Some(time), Vec::new())),
     };
     let now = monotonic().since(started).0;
     match done {
@@ -256,12 +256,16 @@ const fn of_instance(kind: nesp::Kind) -> Kind {
     }
 }
 
-/// Makes the changes of a request, and returns their time.
-fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Refusal> {
+/// Makes the changes of a request, at a time or, if that is 0, at once; returns when.
+fn set(
+    instance: &RunningInstance,
+    started: Nanos,
+    (items, wanted): (&Items<'_>, u64),
+) -> Result<u64, Refusal> {
     let mut changes: Vec<ObjectChange> = Vec::new();
     let mut current = None;
     let bad = |why: &str| Err((ErrorCode::BadRequest, why.to_owned()));
-    for item in &job.items {
+    for item in items {
         match (item, current) {
             (Item::Object(kind, name), _) => {
                 let kind = of_instance(*kind);
@@ -281,20 +285,21 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
     if changes.is_empty() || changes.iter().any(|change| change.pairs.is_empty()) {
         return bad("an object has no settings");
     }
-    let at = (job.time > 0).then(|| started + Nanos(job.time.min(LATEST)));
+    let at = (wanted > 0).then(|| started + Nanos(wanted.min(LATEST)));
     if let Some(at) = at {
         let now = monotonic();
-        if at <= now || job.time > LATEST {
+        if at <= now || wanted > LATEST {
             let now = now.since(started);
             return Err((
                 ErrorCode::BadTime,
-                format!("it is {now} now: {} is past, or too far away", Nanos(job.time)),
+                format!("it is {now} now: {} is past, or too far away", Nanos(wanted)),
             ));
         }
     }
     // The state is not held while it is saved.
-    let made = instance.state().objects.set(instance.remote(), &changes, at);
-    made.and_then(Made::wait).map(|time| time.since(started).0).map_err(refusal)
+    let made = instance.state().objects.set(instance.remote(), &changes, at).map_err(refusal)?;
+    instance.note_set(&changes, at.map(|at| at.since(started)));
+    made.wait().map(|time| time.since(started).0).map_err(refusal)
 }
 
 fn refusal(error: SetError) -> Refusal {
@@ -313,6 +318,23 @@ fn refusal(error: SetError) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::real_run::{RealOptions, RealRun};
+    use longwire_control::{EventQuery, Instance};
+
+    #[test]
+    fn changes_are_logged() {
+        let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
+        let text = ports.concat() + "[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
+        let name = format!("t{}-nesp", std::process::id());
+        let plan = longwire_scenario::plan_of(&text);
+        let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+        let items =
+            vec![Item::Object(nesp::Kind::Link, "l".into()), Item::Setting("delay".into(), "7 ms".into())];
+        set(run.instance(), Nanos::ZERO, (&items, 0)).unwrap();
+        let log = run.instance().events(EventQuery { after: 0, planned: false }).log;
+        assert!(log.iter().any(|entry| entry.what == "l: delay 7 ms"), "{log:?}");
+        run.stop();
+    }
 
     /// The pages of 30 settings of one object and one of another, each as the numbers of its settings and of
     /// the next page's first.

@@ -18,7 +18,7 @@ use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, StartError, Web, WebServer, control_socket};
+use longwire_control::{Instance, Server, Web, WebServer, control_socket};
 use longwire_engine::clock::{AffinityGuard, avoid_cpus};
 use longwire_engine::{Report, Run};
 use longwire_report::Row;
@@ -128,38 +128,62 @@ impl RealRun {
         let run = built.setup.start_at(started);
         let (remote, routers, links) = (run.remote(), &built.routers[..], &built.layout.links[..]);
         let engine = MirroredEngine { remote: &remote, routers, links };
-        let planes = match ControlPlanes::start(&plan, (lab, configured), engine) {
-            Ok(planes) => planes,
+        let planes = ControlPlanes::start(&plan, (lab, configured), engine);
+        let (stop, stopped) = channel();
+        let instance = planes.and_then(|planes| {
+            let instance = RunningInstance::new(
+                options.name,
+                RunningState::new(plan, objects, built.layout),
+                planes,
+                &run,
+                (open.watches, records.faults().clone()),
+                nesp.as_ref().map(NespSetup::counts),
+                stop,
+            );
+            instance.context("the thread that judges the run")
+        });
+        let instance = match instance {
+            Ok(instance) => Arc::new(instance),
             Err(error) => {
                 run.stop();
                 return Err(error);
             }
         };
-        let (stop, stopped) = channel();
-        let instance = RunningInstance::new(
-            options.name,
-            RunningState::new(plan, objects, built.layout),
-            planes,
-            &run,
-            (open.watches, records.faults().clone()),
-            nesp.as_ref().map(NespSetup::counts),
-            stop,
-        );
-        let instance = Arc::new(instance.context("the thread that judges the run")?);
-        if let Some(logged) = records.logged_links() {
-            instance.log_links(logged);
+        let (run, records) = (Some(run), Some(records));
+        let (server, web, stages) = (None, None, None);
+        let mut begun = Self { instance, server, web, run, hosts, records, nesp: None, stages, stopped };
+        // If it fails, dropping this ends the workers.
+        begun.begin(started, nesp)?;
+        begun.serve(&directory, (options.group, options.web))?;
+        Ok(begun)
+    }
+
+    /// Starts the threads beside its workers, which have started at this time.
+    fn begin(&mut self, started: Nanos, nesp: Option<NespSetup>) -> anyhow::Result<()> {
+        if let Some(records) = &mut self.records {
+            if let Some(logged) = records.logged_links() {
+                self.instance.log_links(logged);
+            }
+            records.begin(started, &self.instance)?;
         }
-        records.begin(run.started(), &instance)?;
-        let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
-        let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
-        RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
+        self.nesp = nesp.map(|nesp| nesp.start(&self.instance, started)).transpose()?;
+        self.stages = Stages::start(&self.instance, started).context("the thread of [[at]]")?;
+        RunningInstance::watch_leases(&self.instance).context("the thread that ends leases")
+    }
+
+    /// Starts the servers of its API: on a socket, which a group may also use, and on TCP, if wanted.
+    fn serve(&mut self, directory: &Path, (group, web): (Option<u32>, Option<Web>)) -> anyhow::Result<()> {
         // Listing the sockets removes those of killed runs.
-        longwire_control::list(&directory).context("the control sockets")?;
-        let server = serve(&directory, options.group, &instance).context("the control socket")?;
-        let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
-        let web = options.web.map(web).transpose()?;
-        let (server, run, records) = (Some(server), Some(run), Some(records));
-        Ok(Self { instance, server, web, run, hosts, records, nesp, stages, stopped })
+        longwire_control::list(directory).context("the control sockets")?;
+        let instance = || Arc::clone(&self.instance) as Arc<dyn Instance>;
+        let server = match group {
+            Some(group) => Server::start_for_group(directory, group, instance()),
+            None => Server::start(directory, instance()),
+        };
+        let server = server.context("the control socket")?;
+        let web = web.map(|address| WebServer::start(address, instance())).transpose()?;
+        (self.server, self.web) = (Some(server), web);
+        Ok(())
     }
 
     /// The instance behind the control socket.
@@ -255,18 +279,6 @@ fn keep_off(plan: &Plan) -> Option<AffinityGuard> {
     avoid_cpus(plan.engine.cpus.iter().map(|&cpu| cpu as usize))
 }
 
-/// The server of the control socket, which a group may also use.
-fn serve(
-    directory: &Path,
-    group: Option<u32>,
-    instance: &Arc<RunningInstance>,
-) -> Result<Server, StartError> {
-    match group {
-        Some(group) => Server::start_for_group(directory, group, Arc::clone(instance) as _),
-        None => Server::start(directory, Arc::clone(instance) as _),
-    }
-}
-
 /// The name of a run of a scenario's file: the file's name, with invalid characters replaced.
 pub fn instance_name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -279,6 +291,57 @@ pub fn instance_name(file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_block::{Port, PortError, PortStats, Stamp};
+    use longwire_packet::{Batch, Pool};
+
+    /// A port at which nothing happens.
+    struct IdlePort {
+        _alive: Arc<()>,
+    }
+
+    impl Port for IdlePort {
+        fn name(&self) -> &str {
+            "a"
+        }
+
+        fn describe(&self) -> String {
+            "idle".into()
+        }
+
+        fn stamp(&self) -> Stamp {
+            Stamp::Poll
+        }
+
+        fn receive(&mut self, _: &mut Pool, _: Nanos, _: &mut Batch) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+            batch.as_slice().iter().for_each(|&handle| pool.free(handle));
+            Ok(())
+        }
+
+        fn stats(&self) -> PortStats {
+            PortStats::default()
+        }
+    }
+
+    #[test]
+    fn a_run_that_can_t_be_served_ends() {
+        let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
+        let text = ports.concat() + "[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n";
+        let plan = longwire_scenario::plan_of(&text);
+        let name = format!("t{}-twice", std::process::id());
+        let options = || RealOptions { name: name.clone(), ..RealOptions::default() };
+        let first = RealRun::start(plan.clone(), None, options()).unwrap();
+        let alive = Arc::new(());
+        let ports = OwnPorts(vec![Box::new(IdlePort { _alive: Arc::clone(&alive) })]);
+        // The first one has the socket.
+        let second = RealRun::start(plan, None, RealOptions { ports, ..options() });
+        assert!(second.is_err());
+        assert_eq!(Arc::strong_count(&alive), 1, "its worker still has the port");
+        first.stop();
+    }
 
     #[test]
     fn names_follow_the_file() {

@@ -30,9 +30,10 @@ impl RealSeries {
             loop {
                 let wait = next.saturating_duration_since(Instant::now());
                 let goes_on = stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+                let state = instance.state();
+                // A rewiring may have had the state until now.
                 let time = instance.elapsed();
                 // A worker that does not answer is reported elsewhere.
-                let state = instance.state();
                 if let Ok(report) = instance.count(&state) {
                     let mut file = lock(&file);
                     for link in &report.links {

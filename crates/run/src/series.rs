@@ -139,8 +139,11 @@ impl SeriesFile {
     /// Writes a row, into a new file if this one is full.
     fn write(&mut self, row: &str) -> io::Result<()> {
         if let Some(rotation) = self.maker.full(self.written) {
+            // If this fails, it is not tried again: each attempt moves the older files on.
+            self.maker.rotation = None;
             self.out.flush()?;
             (self.out, self.written) = begin(self.maker.next(rotation, &self.path)?, self.format)?;
+            self.maker.rotation = Some(rotation);
         }
         self.written += row.len() as u64;
         self.out.write_all(row.as_bytes())
@@ -277,7 +280,30 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rotation::Rotation;
     use longwire_scenario::plan_of;
+
+    #[test]
+    fn a_rotation_that_fails_is_not_tried_again() {
+        let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
+        let plan = plan_of(&(ports.concat() + "[[link]]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\n"));
+        let folder = std::env::temp_dir().join(format!("longwire-series-full-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("run.2.jsonl")).unwrap();
+        std::fs::write(folder.join("run.1.jsonl"), "older").unwrap();
+        let options =
+            SeriesOptions { file: folder.join("run.jsonl"), every: Nanos::from_millis(1), links: None };
+        let rotation = Some(Rotation { size: 1, files: 3 });
+        let maker = FileMaker { rotation, ..FileMaker::default() };
+        let mut file = SeriesFile::create(&options, &maker, &plan).unwrap();
+        // The second can't be in a file of its own, since a folder has the name of the oldest.
+        (1..=3).for_each(|time| file.add(Nanos::from_millis(time), "l", &LinkStats::default()));
+        let rows = file.rows;
+        let error = file.finish().unwrap_err().to_string();
+        let text = std::fs::read_to_string(&options.file).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(error.contains("is incomplete"), "{error}");
+        assert_eq!((rows, text.lines().count()), (2, 2), "{text}");
+    }
 
     /// A link that is removed and added again counts from zero, and others change their places.
     #[test]

@@ -22,7 +22,6 @@ mod link_edit;
 mod nesp_plan;
 mod other_kind;
 mod places;
-mod plain_file;
 mod plan;
 mod plan_links;
 mod plan_nodes;

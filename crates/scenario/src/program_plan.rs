@@ -2,8 +2,8 @@
 
 use crate::finding::suggestion;
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
-use crate::plain_file::bytes_of;
 use longwire_program::{Object, ObjectError, Program, ShippedForwarder};
+use longwire_settings::plain_file::bytes_of;
 use std::borrow::Cow;
 use std::path::Path;
 

@@ -76,14 +76,17 @@ impl SavedState {
         Ok(Self { path, now, changes, known, _lock: lock })
     }
 
-    /// The scenario that ran last, if its file, which has the text `given` now, has not changed since.
+    /// The scenario that ran last, if its file, which has the text `given` now, has not changed since, or was
+    /// applied as it is now by a request.
     ///
     /// # Errors
     /// If there is a state that can't be read.
     pub fn last_of(&self, given: &str) -> anyhow::Result<Option<String>> {
         self.give(given);
-        let state = self.on_disk()?;
-        Ok(state.filter(|state| state["given"].as_str() == Some(given)).and_then(|state| self.after(&state)))
+        let state = self.on_disk()?.filter(|state| {
+            [&state["given"], &state["running"]].into_iter().any(|text| text.as_str() == Some(given))
+        });
+        Ok(state.and_then(|state| self.after(&state)))
     }
 
     /// The scenario that ran last, whose file had the text that it had when it was applied.
@@ -209,6 +212,7 @@ mod tests {
         let whole = Some("y\n");
         assert_eq!(state.last_of("seed = 1\n").unwrap().as_deref(), whole, "changes of the scenario before");
         assert_eq!(state.last_of("seed = 2\n").unwrap(), None, "the file was changed meanwhile");
+        assert_eq!(state.last_of("y").unwrap().as_deref(), whole, "as changed, it was applied");
         assert_eq!(state.last().unwrap().as_deref(), whole, "the file can't be read");
         assert_eq!(state.known().given, "seed = 1\n");
         fs::write(&state.path, "{").unwrap();

@@ -45,6 +45,7 @@ mod choice;
 mod error;
 mod kind;
 mod markdown;
+pub mod plain_file;
 mod setting;
 mod spec;
 mod value;

@@ -3,11 +3,11 @@
 use crate::list::{self, LinkState, Quantity};
 use crate::shipped::{self, ShippedTrace};
 use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
+use longwire_settings::plain_file;
 use longwire_units::{Nanos, Probability, Rate};
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
@@ -116,21 +116,12 @@ fn load<Q: Quantity, T: Send + Sync + 'static>(
     }
     let failed = |why: &str| TraceError::File { path: path.clone(), why: why.into(), example: Q::EXAMPLE };
     let about = fs::metadata(&path).map_err(|error| failed(&error.to_string()))?;
-    if !about.is_file() {
-        return Err(failed("it is not a file"));
-    }
-    if about.len() > MAX_FILE {
-        return Err(failed("it is larger than 512 MiB"));
-    }
     let state = (about.modified().ok(), about.len());
     let known = (fs::canonicalize(&path).unwrap_or_else(|_| path.clone()), TypeId::of::<T>());
     if let Some(shared) = recall::<T>(&known, state) {
         return Ok(shared);
     }
-    let mut bytes = Vec::new();
-    let file = File::open(&path).map_err(|error| failed(&error.to_string()))?;
-    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| failed(&error.to_string()))?;
-    let content = String::from_utf8(bytes).map_err(|_| failed("it is not text"))?;
+    let content = plain_file::text_of(&path, MAX_FILE).map_err(|error| failed(&error.to_string()))?;
     let wrong = |source| TraceError::In { path: path.clone(), source: Box::new(source) };
     let trace = Arc::new(parse(&content).map_err(wrong)?);
     remember(known, state, &trace);
@@ -239,7 +230,7 @@ mod tests {
         assert!(error("6g.up").contains("6g.up: No such file"), "{}", error("6g.up"));
         assert!(error("6g.up").contains("0 s 10 Mbit/s"));
         assert!(error("0 s 10 Mbitt").contains("unknown unit"));
-        assert!(error(".").contains("not a file"));
+        assert!(error(".").contains("not a plain file"));
         let error = delays("5g.up", base).unwrap_err().to_string();
         assert!(error.contains("says rates and no delays"), "{error}");
         fs::write(base.join("binary"), [0xff, 0xfe]).unwrap();

@@ -128,7 +128,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Releases the guarantees of an attachment that the router has removed.
+    /// Releases the guarantees of an attachment, before the router removes it.
     pub fn take_back(&mut self, attachment: AttachmentId) {
         if attachment.is_control() {
             if let Some(listener) = &self.listener {

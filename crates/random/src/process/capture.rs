@@ -2,7 +2,7 @@
 
 use super::replay::{MOST_BYTES, Packets};
 use crate::frames::read_frames;
-use crate::plain_file;
+use longwire_settings::plain_file;
 use std::path::Path;
 
 /// Most packets kept, at 16 bytes each.
@@ -14,7 +14,7 @@ const MOST: usize = 1 << 26;
 /// It can't be read, has another format, is damaged, or has too many frames or none.
 pub(super) fn read(path: &Path) -> Result<Packets, String> {
     let named = |what: String| format!("{}: {what}", path.display());
-    let file = plain_file::open(path).map_err(named)?;
+    let file = plain_file::open(path).map_err(|error| named(error.to_string()))?;
     let mut list = Vec::new();
     let read = read_frames(file, &mut |frame| {
         if list.len() == MOST {

@@ -458,3 +458,15 @@ proptest! {
         }
     }
 }
+
+/// Opened, a FIFO would wait for a writer, and a device is an empty or an endless file.
+#[test]
+fn only_plain_files_are_opened() {
+    let root = std::path::Path::new("/");
+    let times = crate::quantile::Times::parse("dev/null", root).map(drop);
+    let packets = Values::read_in(spec("replay").unwrap(), &[("file", "dev/null")], root);
+    for refused in [times, packets.map(drop).map_err(|error| error.to_string())] {
+        let error = refused.unwrap_err();
+        assert!(error.contains("dev/null") && error.contains("not a plain file"), "{error}");
+    }
+}

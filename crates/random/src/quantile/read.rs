@@ -15,9 +15,8 @@ use super::{
     CHANCE_BITS, Chances, DistributionError, MAX_CELLS, SHAPE_BITS, Shape, TIME_BITS, Table, Times,
     knots_of_means,
 };
-use crate::plain_file;
+use longwire_settings::plain_file;
 use longwire_units::{Nanos, Probability};
-use std::io::Read;
 use std::path::Path;
 
 /// The longest file, in bytes.
@@ -51,11 +50,8 @@ pub(super) fn from_text_or_file<T>(
     let path = base.join(text);
     let name = path.display();
     let known = if names.is_empty() { String::new() } else { format!(", nor one of {}", names.join(", ")) };
-    let unreadable = |why: String| format!("{name} is no file that can be read{known}: {why}");
-    let file = plain_file::open(&path).map_err(unreadable)?;
-    let mut content = String::new();
-    let limit = MAX_LENGTH as u64 + 1;
-    file.take(limit).read_to_string(&mut content).map_err(|error| unreadable(error.to_string()))?;
+    let content = plain_file::text_of(&path, MAX_LENGTH as u64)
+        .map_err(|why| format!("{name} is no file that can be read{known}: {why}"))?;
     read(&content).map_err(|error| format!("{name}: {error}"))
 }
 

@@ -78,12 +78,15 @@ impl Writing {
         }
     }
 
-    /// Writes sources or media, whose settings are separate keys.
+    /// Writes sources or media, whose settings are separate keys: those of the blocks that differ. Others may
+    /// be what a later event has made of them.
     pub(super) fn plain<W: ObjectKind>(&mut self, changed: &[ChangedObject], objects: &LiveObjects<W>) {
         let names = objects.names();
-        for ChangedObject { place, .. } in changed {
+        for ChangedObject { place, keys } in changed {
             let mut text = format!("{} = {}\n", W::KIND.word(), quoted(&names[*place as usize]));
-            for (key, value) in objects.settings(*place) {
+            let known = objects.known(*place);
+            let differ: Blocks = known.iter().filter(|(spec, _)| keys.contains(&spec.key)).cloned().collect();
+            for (key, value) in objects.kind().settings(&differ) {
                 let _ = writeln!(text, "{key} = {}", quoted(&value));
             }
             self.entry(&text);
@@ -150,6 +153,26 @@ fn block_lines(blocks: &Blocks, keys: &[&'static str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::sources::LiveSources;
+    use longwire_scenario::plan_of;
+
+    #[test]
+    fn of_a_source_only_what_differs_is_written() {
+        let host = |name: &str, n: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{n}/24\"\n");
+        let text = host("a", 1)
+            + &host("b", 2)
+            + "[[link]]\nbetween = [\"a\", \"b\"]\n[[source]]\nname = \"video\"\n\
+               from = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
+        let sources = LiveSources::new(&Arc::new(plan_of(&text)), &[]);
+        let written = |key| {
+            let mut writing = Writing::default();
+            writing.plain(&[ChangedObject { place: 0, keys: vec![key] }], &sources);
+            writing.entries()
+        };
+        let (flow, model) = (written("flow"), written("background"));
+        assert!(flow.contains("\nstate = \"up\"\n") && !flow.contains("\nrate = "), "{flow}");
+        assert!(!model.contains("\nstate = ") && model.contains("\nrate = "), "{model}");
+    }
 
     #[test]
     fn changes_are_written_behind_a_line_and_replaced() {

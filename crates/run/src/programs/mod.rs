@@ -234,16 +234,18 @@ impl LiveRouters {
         Ok(attachment)
     }
 
+    /// Removes an attachment.
     fn take_attachment<R: RouterAccess>(
         &self,
         at: &RouterHandle<'_, R>,
         place: usize,
         attachment: AttachmentId,
     ) -> Result<(), SetError> {
-        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(attachment)))?;
+        // First its promise: once the router has removed it, the next attachment may have its number.
         if let Some(mut levels) = self.levels(place) {
             levels.take_back(attachment);
         }
+        at.ask(move |router| router.levels_mut().map(|punt| punt.remove(attachment)))?;
         Ok(())
     }
 

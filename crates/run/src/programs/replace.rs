@@ -17,6 +17,10 @@ impl LiveRouters {
         fid: u32,
         new: &NewForwarder,
     ) -> Result<Value, SetError> {
+        if new.lease.is_some() {
+            let why = "a program that takes another's place has that of the other: leave it out";
+            return Err(wrong("lease", why.into()));
+        }
         let named = at.forwarder(fid)?.installation().name.clone();
         let (mut written, mut request) = self.requested(place, new)?;
         if let Some(field) = fields_of_programs(&written) {

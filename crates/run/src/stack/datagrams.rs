@@ -22,6 +22,9 @@ const LARGEST: usize = 65_535;
 /// Datagrams that wait at an end, and their bytes.
 const WAITING: usize = 256;
 const WAITING_BYTES: usize = 512 << 10;
+/// Datagrams that are taken from a socket of the kernel's before others have their turn: who floods one must
+/// not hold up the rest.
+const AT_ONCE: usize = 64;
 
 pub struct Datagrams {
     socket: UdpSocket,
@@ -56,7 +59,8 @@ impl Datagrams {
 
     /// From the clients to the near end.
     fn take(&mut self) {
-        while let Ok((length, from)) = self.socket.recv_from(&mut self.buffer) {
+        for _ in 0..AT_ONCE {
+            let Ok((length, from)) = self.socket.recv_from(&mut self.buffer) else { return };
             let known = self.senders.iter().position(|sender| sender.address == from);
             let at = known.unwrap_or_else(|| self.enter(from));
             let sender = &mut self.senders[at];
@@ -107,7 +111,9 @@ impl Datagrams {
     fn answer(&mut self, at: usize) {
         let sender = &mut self.senders[at];
         let server = self.far.sockets.get_mut::<Socket<'_>>(self.server);
-        while let Some(Ok(length)) = sender.towards.as_ref().map(|towards| towards.recv(&mut self.buffer)) {
+        let Some(towards) = &sender.towards else { return };
+        for _ in 0..AT_ONCE {
+            let Ok(length) = towards.recv(&mut self.buffer) else { return };
             sender.heard = Instant::now();
             let _ = server.send_slice(&self.buffer[..length], (NEAR, sender.port));
         }
@@ -186,4 +192,29 @@ fn towards(service: SocketAddr) -> std::io::Result<UdpSocket> {
     socket.connect(service)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StackPort;
+    use super::*;
+
+    #[test]
+    fn a_flood_does_not_keep_the_relay() {
+        const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+        let (_near, near) = StackPort::pair("near", MACS[0], MACS[1]).unwrap();
+        let (_far, far) = StackPort::pair("far", MACS[1], MACS[0]).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let own = socket.try_clone().unwrap();
+        let service = SocketAddr::from(([127, 0, 0, 1], 9));
+        let mut relay = Datagrams::new(&Clock::start(), Wires { near, far }, own, service);
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..=AT_ONCE {
+            client.send_to(&[1], socket.local_addr().unwrap()).unwrap();
+        }
+        relay.take();
+        assert!(socket.recv(&mut [0]).is_ok(), "the last one has to wait");
+        assert!(socket.recv(&mut [0]).is_err(), "the others were taken");
+    }
 }

@@ -3,10 +3,10 @@
 use super::{Entry, Resolver};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
-use crate::plain_file::text_of;
 use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute};
 use crate::settings::HopSettings;
 use crate::written::{Name, Text, Written};
+use longwire_settings::plain_file::text_of;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::IpAddr;
