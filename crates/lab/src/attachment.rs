@@ -147,7 +147,7 @@ impl Attachment {
     #[must_use]
     pub fn is_there(&self) -> bool {
         let found = self.lab.hosts()[0].run(|| interface_index(&self.interface.name));
-        found.is_ok_and(|found: io::Result<u32>| found.is_ok_and(|index| index == self.interface.index))
+        !found.is_ok_and(|found| is_gone(&found, self.interface.index))
     }
 
     /// Removes the ends.
@@ -156,5 +156,28 @@ impl Attachment {
     /// If something can't be removed; the rest is still removed.
     pub fn down(self) -> Result<(), LabError> {
         self.lab.down()
+    }
+}
+
+/// Whether an interface is certainly gone: looking for it may fail for another reason.
+fn is_gone(found: &io::Result<u32>, index: u32) -> bool {
+    match found {
+        Ok(found) => *found != index,
+        Err(error) => error.raw_os_error() == Some(libc::ENODEV),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_gone_only_if_the_kernel_says_so() {
+        let error = |number| Err(io::Error::from_raw_os_error(number));
+        for (found, gone) in
+            [(Ok(3), false), (Ok(4), true), (error(libc::ENODEV), true), (error(libc::EMFILE), false)]
+        {
+            assert_eq!(is_gone(&found, 3), gone, "{found:?}");
+        }
     }
 }

@@ -94,10 +94,8 @@ impl ExecNet {
                 write_whole(&folder.join("resolv.conf"), text.as_bytes()).map_err(doing())?;
             }
             if spec.far != FarEnd::Machine {
-                let names = fs::read_to_string("/etc/hosts").unwrap_or_default();
-                let far: String = far.iter().map(|address| format!("{address} {FAR}\n")).collect();
-                let names = format!("{}\n{far}", names.trim_end());
-                write_whole(&folder.join("hosts"), names.as_bytes()).map_err(doing())?;
+                let names = with_far(&fs::read("/etc/hosts").unwrap_or_default(), &far);
+                write_whole(&folder.join("hosts"), &names).map_err(doing())?;
             }
             if matches!(spec.far, FarEnd::User { .. }) {
                 firewall::drop_strays()?;
@@ -257,6 +255,12 @@ impl ExecNet {
     }
 }
 
+/// The machine's file of names, which may have any bytes in its comments, with the far end's.
+fn with_far(names: &[u8], far: &[IpAddr]) -> Vec<u8> {
+    let far: String = far.iter().map(|address| format!("{address} {FAR}\n")).collect();
+    [names.trim_ascii_end(), b"\n", far.as_bytes()].concat()
+}
+
 /// The planned state, and the far end's addresses.
 fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabError> {
     let others: Vec<Forwarding> = LabState::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
@@ -290,4 +294,16 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabE
     }
     near.spec.check()?;
     Ok((LabState { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_machine_are_kept_whatever_their_comments_are() {
+        let far: [IpAddr; 2] = [[100, 64, 0, 1].into(), "fd00::1".parse().unwrap()];
+        let names = with_far(b"127.0.0.1 localhost # K\xfcche\n\n", &far);
+        assert_eq!(names, b"127.0.0.1 localhost # K\xfcche\n100.64.0.1 far\nfd00::1 far\n");
+    }
 }

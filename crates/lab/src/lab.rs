@@ -88,7 +88,8 @@ impl Lab {
         }
     }
 
-    /// Opens a lab that is up, created by this or another process. Dropping it leaves the lab up.
+    /// Opens a lab that is up, created by this or another process, without hosts that are just being added or
+    /// removed. Dropping it leaves the lab up.
     ///
     /// # Errors
     /// If no lab of this name is up, or its namespaces can't be opened.
@@ -96,7 +97,9 @@ impl Lab {
         check_instance(instance)?;
         let state = LabState::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
         let core = Namespace::open(&state.core)?;
-        let hosts = state.hosts.iter().map(|h| open_host(&state, h)).collect::<Result<_, _>>()?;
+        let is_there = |host: &&HostState| host.namespace.as_deref().is_none_or(Namespace::exists);
+        let there = state.hosts.iter().filter(is_there);
+        let hosts = there.map(|h| open_host(&state, h)).collect::<Result<_, _>>()?;
         Ok(Self { state, core, hosts, owned: false })
     }
 
@@ -165,18 +168,6 @@ impl Lab {
         self.state.owner = None;
         self.state.write(&guard)?;
         self.owned = false;
-        Ok(())
-    }
-
-    /// Makes this process the lab's owner, with which it ends.
-    ///
-    /// # Errors
-    /// If the lab's state can't be written.
-    pub fn take_over(&mut self) -> Result<(), LabError> {
-        let guard = LabLock::acquire()?;
-        self.state.owner = Some(OwnerProcess::this_process()?);
-        self.state.write(&guard)?;
-        self.owned = true;
         Ok(())
     }
 

@@ -82,8 +82,9 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Resu
 
 /// Undoes [`prepare`], complete or not, and removes the uplink.
 pub fn restore(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
-    close(instance, forwarding, guard)?;
-    find(forwarding.machine).map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink))?)
+    let closed = close(instance, forwarding, guard);
+    let machine = find(forwarding.machine);
+    closed.and(machine.map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink)).flatten()))
 }
 
 /// Undoes [`prepare`]. Idempotent.
@@ -97,11 +98,10 @@ pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result
         let mut shared = SavedSettings::read(id)?;
         shared.users.retain(|user| user != instance);
         let is_last = shared.users.is_empty();
-        if is_last {
-            // Before the restrictions are removed.
-            put_back(&shared.before).map_err(LabError::system("putting the machine's forwarding back"))?;
-        }
-        let closed = firewall::close(instance, is_last);
+        // Before the restrictions are removed, which stay where it fails.
+        let back = if is_last { put_back(&shared.before) } else { Ok(()) };
+        let closed = firewall::close(instance, is_last && back.is_ok());
+        back.map_err(LabError::system("putting the machine's forwarding back"))?;
         shared.write(id, guard)?;
         closed
     })?
@@ -109,10 +109,8 @@ pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result
 
 /// The name belongs to this run while its state exists, and so does an interface with it.
 fn delete_link(name: &str) -> Result<(), LabError> {
-    let Ok(index) = interface_index(name) else { return Ok(()) };
-    Socket::route()
-        .and_then(|socket| link::unless_gone(socket.request(link::delete(index))))
-        .map_err(LabError::system(format!("removing interface {name}")))
+    let removed = interface_index(name).and_then(|index| Socket::route()?.request(link::delete(index)));
+    link::unless_gone(removed).map_err(LabError::system(format!("removing interface {name}")))
 }
 
 /// Previous values, kept while forwarding is in use in a namespace.
@@ -242,17 +240,23 @@ fn text_of(bytes: &[u8], kind: u16) -> Option<&str> {
     CStr::from_bytes_until_nul(attribute_of(bytes, kind)?).ok()?.to_str().ok()
 }
 
-/// Global forwarding comes first: writing it changes the other settings.
+/// Global forwarding comes first: writing it changes the other settings. After a failure the rest is still
+/// put back.
 fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
     let is_whole = |path: &Path| [V4.whole, V6.whole].iter().any(|whole| path == Path::new(whole));
     let (whole, single): (Vec<_>, Vec<_>) = before.iter().partition(|(path, _)| is_whole(path));
+    let differs = |path: &Path, value: &str| fs::read_to_string(path).is_ok_and(|now| now != value);
+    let mut result = Ok(());
     for (path, value) in whole.into_iter().chain(single) {
-        // Missing settings need no value.
-        if fs::read_to_string(path).is_ok_and(|now| now != *value) {
-            fs::write(path, value)?;
+        // Missing settings need no value: an interface may vanish meanwhile.
+        if differs(path, value)
+            && let Err(error) = fs::write(path, value)
+            && path.exists()
+        {
+            result = result.and(Err(error));
         }
     }
-    Ok(())
+    result
 }
 
 /// The namespace with this id, if it still exists: the calling thread's, a named one, or that of a process.
@@ -273,6 +277,20 @@ mod tests {
     use super::*;
     use crate::abilities;
     use longwire_netlink::Message;
+
+    #[test]
+    fn what_can_be_put_back_is_put_back_after_a_failure() {
+        let folder = std::env::temp_dir().join(format!("longwire-put-back-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let setting = folder.join("forwarding");
+        fs::write(&setting, "1\n").unwrap();
+        // The first can be read, and nobody can write it.
+        let others = ["/proc/version".into(), folder.join("missing"), setting.clone()];
+        let before: BTreeMap<_, _> = others.map(|path| (path, "0\n".to_owned())).into();
+        assert!(put_back(&before).is_err());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "0\n");
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn bridges_are_found_among_the_links() {

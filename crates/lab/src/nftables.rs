@@ -163,31 +163,44 @@ pub fn delete_rule(chain: &Chain, handle: u64) -> Message {
 
 /// Every chain of every table.
 pub fn chains() -> io::Result<Vec<Chain>> {
-    let mut found = Vec::new();
-    let listing = request(GET_CHAIN, libc::AF_UNSPEC as u8, 0);
-    Socket::netfilter()?.dump(listing, |_, body| found.extend(read_chain(body)))?;
-    Ok(found)
+    let socket = Socket::netfilter()?;
+    whole_list(|found| {
+        let listing = request(GET_CHAIN, libc::AF_UNSPEC as u8, 0);
+        socket.dump(listing, |_, body| found.extend(read_chain(body)))
+    })
+}
+
+/// A list that `dump` reads, which returns whether it is consistent. Where others change the packet filter
+/// meanwhile, entries may be missing, so that it is read again.
+fn whole_list<T>(mut dump: impl FnMut(&mut Vec<T>) -> io::Result<bool>) -> io::Result<Vec<T>> {
+    const TIMES: usize = 20;
+    for _ in 0..TIMES {
+        let mut found = Vec::new();
+        if dump(&mut found)? {
+            return Ok(found);
+        }
+    }
+    Err(io::Error::other("other programs change the packet filter all the time"))
 }
 
 /// The handles of a chain's rules that have this comment.
 pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> {
-    let mut listing = request(GET_RULE, chain.family, 0);
-    listing.string(RULE_TABLE, &chain.table);
-    listing.string(RULE_CHAIN, &chain.name);
-    let wanted = user_data(comment);
-    let mut found = Vec::new();
-    Socket::netfilter()?.dump(listing, |_, body| {
-        let Some(body) = body.get(4..) else { return };
+    let (socket, wanted) = (Socket::netfilter()?, user_data(comment));
+    let handle_of = |body: &[u8]| {
+        let body = body.get(4..)?;
         let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
         // Older kernels don't filter by chain.
-        let here = text(value(RULE_CHAIN)) == Some(chain.name.clone())
-            && text(value(RULE_TABLE)) == Some(chain.table.clone());
+        let here = text(value(RULE_CHAIN)).as_ref() == Some(&chain.name)
+            && text(value(RULE_TABLE)).as_ref() == Some(&chain.table);
         let handle = value(RULE_HANDLE).and_then(|v| Some(u64::from_be_bytes(v.try_into().ok()?)));
-        if here && value(RULE_USER_DATA) == Some(&wanted) {
-            found.extend(handle);
-        }
-    })?;
-    Ok(found)
+        handle.filter(|_| here && value(RULE_USER_DATA) == Some(&wanted[..]))
+    };
+    whole_list(|found| {
+        let mut listing = request(GET_RULE, chain.family, 0);
+        listing.string(RULE_TABLE, &chain.table);
+        listing.string(RULE_CHAIN, &chain.name);
+        socket.dump(listing, |_, body| found.extend(handle_of(body)))
+    })
 }
 
 /// A rule: a list of the kernel's expressions.
@@ -451,6 +464,18 @@ mod tests {
                 assert_eq!(cut.name, "FORWARD");
             }
         }
+    }
+
+    #[test]
+    fn a_list_during_which_something_changed_is_read_again() {
+        let mut lists = [(vec![1], false), (vec![1, 2], true)].into_iter();
+        let whole = whole_list(|found| {
+            let (entries, is_whole) = lists.next().unwrap();
+            found.extend(entries);
+            Ok(is_whole)
+        });
+        assert_eq!(whole.unwrap(), [1, 2]);
+        assert!(whole_list(|_: &mut Vec<u8>| Ok(false)).is_err(), "it never ends");
     }
 
     #[test]

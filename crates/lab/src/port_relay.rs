@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Largest datagram.
 const LARGEST: usize = 65_535;
+/// Most datagrams of a socket that are passed on before it is another's turn.
+const TURN: usize = 64;
 
 /// The network in which a relay opens its sockets.
 #[derive(Debug)]
@@ -300,7 +302,8 @@ impl Datagrams {
     }
 
     fn pass_on(&mut self, buffer: &mut [u8]) {
-        while let Ok((length, from)) = self.socket.recv_from(buffer) {
+        for _ in 0..TURN {
+            let Ok((length, from)) = self.socket.recv_from(buffer) else { return };
             let known = self.senders.iter().position(|sender| sender.address == from);
             let Some(at) = known.or_else(|| self.enter(from)) else { continue };
             let sender = &mut self.senders[at];
@@ -339,16 +342,17 @@ impl Datagrams {
 impl DatagramSender {
     /// Passes answers on; an error says that nobody listens.
     fn answer(&mut self, through: &UdpSocket, buffer: &mut [u8]) -> io::Result<()> {
-        loop {
+        for _ in 0..TURN {
             match self.socket.recv(buffer) {
                 Ok(length) => {
                     (self.heard, self.asked) = (Instant::now(), None);
                     let _ = through.send_to(&buffer[..length], self.address);
                 }
                 Err(error) if is_refusal(&error) => return Err(error),
-                Err(_) => return Ok(()),
+                Err(_) => break,
             }
         }
+        Ok(())
     }
 
     /// Sends the last datagram to the next address, unless all have refused it.
@@ -463,5 +467,29 @@ mod tests {
             let (length, from) = client.recv_from(&mut buffer).unwrap();
             assert_eq!((&buffer[..length], from), (&text[..], at));
         }
+    }
+
+    #[test]
+    fn a_flood_leaves_others_their_turn() {
+        let [server, socket, client] = [0; 3].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (to, at) = (vec![server.local_addr().unwrap()], socket.local_addr().unwrap());
+        for socket in [&server, &socket, &client] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let dial = Arc::new(SocketNetwork::Here);
+        let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
+        let mut buffer = [0; 16];
+        for _ in 0..=TURN {
+            client.send_to(b"question", at).unwrap();
+        }
+        relay.pass_on(&mut buffer);
+        let (_, from) = server.recv_from(&mut buffer).unwrap();
+        let others = std::iter::from_fn(|| server.recv(&mut buffer).ok()).count();
+        assert_eq!(others + 1, TURN);
+        for _ in 0..=TURN {
+            server.send_to(b"answer", from).unwrap();
+        }
+        relay.senders[0].answer(&relay.socket, &mut buffer).unwrap();
+        assert_eq!(std::iter::from_fn(|| client.recv(&mut buffer).ok()).count(), TURN);
     }
 }

@@ -14,6 +14,8 @@ use crate::namespace::{NamespaceId, path_of};
 
 /// Time for programs to end by themselves.
 const GRACE: Duration = Duration::from_millis(500);
+/// How often those that are left are looked for and killed.
+const ROUNDS: u32 = 5;
 
 /// Detaches from the terminal and its signals, for a process that continues in the background.
 ///
@@ -40,19 +42,22 @@ pub fn end_all_in<'a>(namespaces: impl Iterator<Item = &'a str>) {
         .filter_map(|name| NamespaceId::at(&path_of(name)).ok())
         .filter(|id| Some(*id) != own)
         .collect();
-    let found = processes_in(&ids);
-    for process in &found {
-        send(process, Signal::TERM);
-    }
-    let deadline = Instant::now() + GRACE;
-    let stubborn: Vec<_> = found.iter().filter(|p| !ends_before(p, deadline)).collect();
-    for process in &stubborn {
-        send(process, Signal::KILL);
-    }
-    // A process that can't be killed at once (in an uninterruptible call) must not block for ever.
-    let deadline = Instant::now() + GRACE;
-    for process in stubborn {
-        ends_before(process, deadline);
+    let mut signal = Signal::TERM;
+    // Programs may have started others instead of those that have ended, so that each round looks again.
+    for _ in 0..=ROUNDS {
+        let found = processes_in(&ids);
+        if found.is_empty() {
+            return;
+        }
+        for process in &found {
+            send(process, signal);
+        }
+        // A process that can't be killed at once (in an uninterruptible call) must not block for ever.
+        let deadline = Instant::now() + GRACE;
+        for process in &found {
+            ends_before(process, deadline);
+        }
+        signal = Signal::KILL;
     }
 }
 

@@ -17,6 +17,8 @@ use crate::StoppableThread;
 
 /// Most pending queries; beyond, the oldest is dropped.
 const MAX_QUERIES: usize = 256;
+/// Most queries that are taken before it is the answers' turn.
+const TURN: usize = 64;
 /// Most TCP connections; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 32;
 /// Time limit for an answer.
@@ -96,7 +98,8 @@ impl Service {
     }
 
     fn take_queries(&mut self, buffer: &mut [u8]) {
-        while let Ok((n, client)) = self.udp.recv_from(buffer) {
+        for _ in 0..TURN {
+            let Ok((n, client)) = self.udp.recv_from(buffer) else { return };
             let message = buffer[..n].to_vec();
             if let Some(query) = self.ask(client, message, 0) {
                 if self.queries.len() == MAX_QUERIES {
@@ -257,5 +260,20 @@ mod tests {
         service.queries.push(query);
         service.pass_answers(&[], &mut buffer);
         assert!(service.queries.is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_queries_leaves_answers_their_turn() {
+        let [relay, silent, client] = [0; 3].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (at, servers) = (relay.local_addr().unwrap(), vec![silent.local_addr().unwrap()]);
+        relay.set_nonblocking(true).unwrap();
+        for _ in 0..=TURN {
+            client.send_to(b"query", at).unwrap();
+        }
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stop = UdpSocket::bind("127.0.0.1:0").unwrap().into();
+        let mut service = Service { stop, udp: relay, tcp, servers, queries: Vec::new() };
+        service.take_queries(&mut [0; 100]);
+        assert_eq!(service.queries.len(), TURN);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::path::Path;
 
 use longwire_netlink::interface_index;
 
@@ -36,7 +37,12 @@ pub enum Resolver {
 impl Resolver {
     /// The choice for this machine.
     pub fn here() -> Self {
-        Self::of(&fs::read_to_string(PATH).unwrap_or_default())
+        Self::read(Path::new(PATH))
+    }
+
+    /// The choice for a machine with this file. Its comments may have any bytes.
+    fn read(file: &Path) -> Self {
+        Self::of(&String::from_utf8_lossy(&fs::read(file).unwrap_or_default()))
     }
 
     /// The choice for a machine with this `resolv.conf`.
@@ -128,5 +134,13 @@ mod tests {
         let same = Resolver::of("nameserver 1.1.1.1").by_way_of([169, 254, 1, 1].into());
         assert_eq!(same, Resolver::Same);
         assert!(Resolver::None.file(&relay).is_some_and(|f| f.starts_with('#')));
+    }
+
+    #[test]
+    fn servers_are_found_beside_any_comment() {
+        let file = std::env::temp_dir().join(format!("longwire-resolv-{}.conf", std::process::id()));
+        fs::write(&file, b"# B\xfcro\nnameserver 10.0.0.53\n").unwrap();
+        assert_eq!(Resolver::read(&file), Resolver::Same);
+        fs::remove_file(file).unwrap();
     }
 }

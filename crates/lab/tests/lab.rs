@@ -145,6 +145,20 @@ fn an_added_host_has_a_hardware_address_of_its_own() {
 }
 
 #[test]
+fn a_host_that_is_being_added_or_removed_keeps_nobody_from_the_others() {
+    if !may_run("a_host_that_is_being_added_or_removed_keeps_nobody_from_the_others") {
+        return;
+    }
+    let lab = Lab::create(&unique("half"), &two_hosts()).unwrap();
+    // Its state is written before its namespace is made, and after that is removed.
+    Namespace::remove(&format!("lw-{}-b", lab.instance())).unwrap();
+    let opened = Lab::open(lab.instance()).unwrap();
+    output(&mut opened.host("a").unwrap().command("true").unwrap());
+    assert!(matches!(opened.host("b"), Err(LabError::UnknownHost { .. })));
+    lab.down().unwrap();
+}
+
+#[test]
 fn nothing_remains_after_a_lab() {
     if !may_run("nothing_remains_after_a_lab") {
         return;
@@ -168,6 +182,26 @@ fn nothing_remains_after_a_lab() {
     assert!(!child.wait().unwrap().success());
     let after: Vec<_> = machine_state().into_iter().filter(|l| l.contains(&name)).collect();
     assert!(after.is_empty(), "{after:?}");
+}
+
+#[test]
+fn what_a_program_starts_when_it_is_asked_to_end_does_not_remain() {
+    if !may_run("what_a_program_starts_when_it_is_asked_to_end_does_not_remain") {
+        return;
+    }
+    let lab = Lab::create(&unique("again"), &two_hosts()).unwrap();
+    // SIGTERM ends the sleeping child only: the shell starts the next one.
+    let mut shell = lab.host("a").unwrap().command("sh").unwrap();
+    shell.args(["-c", "trap : TERM; echo ready; while :; do sleep 3600; done"]);
+    let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    drop(lab);
+    assert!(!child.wait().unwrap().success());
+    // The pipe ends when nobody holds it any more.
+    let mut output = output.into_inner();
+    rustix::io::ioctl_fionbio(&output, true).unwrap();
+    assert_eq!(output.read(&mut [0]).unwrap(), 0, "a child is left");
 }
 
 #[test]

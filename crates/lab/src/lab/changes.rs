@@ -68,12 +68,10 @@ impl Lab {
         for host in &gone {
             if let Some(port) = &host.port {
                 let doing = LabError::system(format!("removing the wire of host {name}"));
-                let delete = || match interface_index(port) {
-                    Ok(index) => link::unless_gone(Socket::route()?.request(link::delete(index))),
-                    // It was removed with the other end.
-                    Err(_) => Ok(()),
-                };
-                result = result.and(self.core.run(delete).and_then(|removed| removed.map_err(doing)));
+                let delete =
+                    || interface_index(port).and_then(|index| Socket::route()?.request(link::delete(index)));
+                let removed = self.core.run(|| link::unless_gone(delete()));
+                result = result.and(removed.and_then(|removed| removed.map_err(doing)));
             }
             if let Some(namespace) = &host.namespace {
                 result = result.and(Namespace::remove(namespace));

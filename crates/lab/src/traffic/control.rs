@@ -169,9 +169,10 @@ impl Control {
         }
     }
 
-    /// Reads a sender's first line.
-    pub fn hello(&mut self, patience: Duration) -> Result<Hello, Error> {
-        let hello: Hello = self.read("offer", patience)?;
+    /// Reads a sender's first line; `stopped` is polled about five times a second.
+    pub fn hello(&mut self, patience: Duration, stopped: &dyn Fn() -> bool) -> Result<Hello, Error> {
+        let mut tick = |_: u64| if stopped() { Err(Error::Stopped) } else { Ok(()) };
+        let hello: Hello = self.read_within("offer", patience, &mut tick)?;
         if hello.longwire != PROTOCOL {
             return Err(Error::Protocol(format!("version {} instead of {PROTOCOL}", hello.longwire)));
         }
@@ -188,8 +189,18 @@ impl Control {
 
     /// Waits for a line, at most for `patience`.
     pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, Error> {
+        self.read_within(what, patience, &mut |_| Ok(()))
+    }
+
+    /// Waits for a line, at most for `patience`, calling `tick` about five times a second.
+    fn read_within<T: DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+        patience: Duration,
+        tick: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<T, Error> {
         let end = monotonic().0.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
-        self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
+        self.read_until(what, end, tick)?.ok_or(Error::Silent { what, after: patience })
     }
 
     /// Waits for a line until the monotonic clock shows `end`, calling `tick` about five times a second; none

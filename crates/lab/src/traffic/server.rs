@@ -117,7 +117,8 @@ fn session(
     stopped: &dyn Fn() -> bool,
 ) -> Result<SessionOutcome, Error> {
     let mut control = Control::new(stream, SENDER_LINE)?;
-    let outcome = control.hello(HELLO).and_then(|hello| receive(&mut control, &hello, recording, stopped));
+    let hello = control.hello(HELLO, stopped);
+    let outcome = hello.and_then(|hello| receive(&mut control, &hello, recording, stopped));
     let answer = match &outcome {
         Ok(SessionOutcome::Udp(reception)) => Answer::Udp(reception.clone()),
         Ok(SessionOutcome::Bulk(reception)) => Answer::Bulk(reception.clone()),
@@ -150,5 +151,18 @@ fn receive(
             offer.check()?;
             offer.answer(control, stopped).map(SessionOutcome::Requests)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_that_is_to_end_waits_for_no_silent_sender() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let outcome = session(listener.accept().unwrap().0, None, &|| true);
+        assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
     }
 }

@@ -56,6 +56,19 @@ fn udp_arrives_whole_on_loopback() {
     assert_eq!(loss.measured, Some(0.0.into()));
 }
 
+#[test]
+fn a_record_is_kept_where_no_receiver_answers() {
+    let path = std::env::temp_dir().join(format!("longwire-kept-{}.pcap", std::process::id()));
+    std::fs::write(&path, "kept").unwrap();
+    let nobody = Server::bind(LOOPBACK).unwrap().address().unwrap();
+    let mut recording = Recording::create(&path).unwrap();
+    let sent = udp::send_recorded(&Receiver::at(nobody), &stream(1), Some(&mut recording), &mut quiet);
+    assert!(matches!(sent, Err(Error::System { .. })), "{sent:?}");
+    drop(recording);
+    assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+    std::fs::remove_file(path).unwrap();
+}
+
 /// A relay's action on each packet of a stream, by its number.
 #[derive(Clone, Copy)]
 enum Fate {

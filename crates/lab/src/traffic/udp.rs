@@ -110,8 +110,16 @@ impl UdpStream {
         }
         let packets = match self.until {
             StopAfter::Count(count) => count,
-            StopAfter::DurationNs(time) => self.pace.within(time, bytes).clamp(1, MAX_PACKETS),
+            StopAfter::DurationNs(time) => self.pace.within(time, bytes).max(1),
         };
+        if packets > MAX_PACKETS && self.pace != SendingRate::Unlimited {
+            return Err(Error::parameter(
+                "duration",
+                format!("{packets} packets at this rate"),
+                "send slower, larger packets, or for a shorter time: a measurement has at most 2^30 packets",
+            ));
+        }
+        let packets = packets.min(MAX_PACKETS);
         if self.pace.due(packets, bytes) > MAX_DURATION_NS {
             return Err(Error::parameter(
                 "count",
@@ -174,7 +182,7 @@ pub fn send(
 pub fn send_recorded(
     receiver: &Receiver,
     stream: &UdpStream,
-    recording: Option<&mut Recording>,
+    mut recording: Option<&mut Recording>,
     on_progress: OnProgress<'_>,
 ) -> Result<UdpResult, Error> {
     let packets = stream.check(socket::canonical(receiver.address).ip())?;
@@ -185,6 +193,7 @@ pub fn send_recorded(
     socket
         .set_write_timeout(Some(receiver.patience))
         .map_err(Error::system("setting up the sending socket"))?;
+    recording.iter_mut().try_for_each(|recording| recording.begin())?;
     let sender = Sender { recording, ..Sender::new(&socket, stream, packets, ready, to.ip()) };
     let departures = sender.run(on_progress)?;
     control.write(&End { sent: departures.sent })?;
@@ -397,6 +406,7 @@ impl UdpOffer {
         let flow = socket::random_u32().map_err(failed())?;
         let mut tally = Tally::new(self.packets);
         let mut incoming = Incoming::new();
+        recording.iter_mut().try_for_each(|recording| recording.begin())?;
         control.write(&Answer::Ready(Ready { port, flow }))?;
         let mut last_heard = monotonic().0;
         let mut end: Option<End> = None;
@@ -524,6 +534,12 @@ mod tests {
             UdpStream { until: StopAfter::DurationNs(u64::MAX), ..good },
             UdpStream { pace: SendingRate::BitsPerSecond(0), ..good },
             UdpStream { until: StopAfter::Count(1_000_000), ..good },
+            // 3.6 billion packets.
+            UdpStream {
+                pace: SendingRate::PacketsPerSecond(1_000_000),
+                until: StopAfter::duration(Duration::from_secs(3600)),
+                ..good
+            },
         ];
         for stream in bad {
             assert!(matches!(stream.check(address), Err(Error::Parameter { .. })), "{stream:?}");
