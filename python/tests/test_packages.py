@@ -45,7 +45,12 @@ getent group longwire
 longwire run --virtual /usr/share/doc/longwire/examples/two-hosts.toml
 # Its bounds are those of an idle machine.
 longwire demo --json >demo.json || test $? = 1
-dpkg --purge longwire
+# A system without systemd, whose tool is asked all the same.
+mkdir -p /run/systemd/system
+printf '#!/bin/sh\\necho "$*" >>/tmp/asked\\n' >/usr/local/bin/systemctl
+chmod 755 /usr/local/bin/systemctl
+PATH=/usr/local/bin:$PATH dpkg --purge longwire
+grep -qx 'disable --now longwire.service' /tmp/asked
 left=$(find /etc /usr /var/lib -name '*longwire*')
 test -z "$left" || { echo "left: $left"; exit 1; }
 """

@@ -84,8 +84,8 @@ fn run() -> Result<bool> {
             true
         }
         ["tidy"] => tidy::run(&root()?)?,
-        ["ci"] => ci::run(&root()?, ci::Extent::All)?,
-        ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests)?,
+        ["ci"] => ci::run(&root()?, ci::Extent::All),
+        ["ci", "--quick"] => ci::run(&root()?, ci::Extent::WithoutTests),
         ["assault"] => assault(&root()?, today())?,
         ["assault", seed] => assault(&root()?, seed.parse().context("the seed is a whole number")?)?,
         ["fuzz", options @ ..] => fuzz::run(&root()?, options)?,

@@ -230,6 +230,11 @@ fn judge(name: &str, trial: &Trial, congestion: &str, results: &Results) -> Vec<
         Some(most) => waits.expected(most).at_most(),
         None => waits.expected(STANDING).at_least(),
     };
+    // A mean of nothing is 0, which no limit exceeds.
+    let waits = match results.waits.values() {
+        [] => waits.judged(false).note("no ping came back"),
+        _ => waits,
+    };
     let round_trips = results.transfers.iter().filter_map(|transfer| transfer.rtt);
     let own: Vec<f64> = round_trips.map(|rtt| rtt.mean_ns - ROUND_TRIP_NS as f64).collect();
     let mut rows = vec![
@@ -273,6 +278,17 @@ mod tests {
         // (1 + 3)² / (2 · (1 + 9)).
         assert_eq!(jain(&[1.0, 3.0]), 0.8);
         assert_eq!(jain(&[0.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn lost_pings_have_not_waited_for_less_than_allowed() {
+        let trial = TRIALS.iter().find(|trial| trial.name == "codel").unwrap();
+        let judged = |waits: &[f64]| {
+            let waits = waits.iter().copied().collect();
+            let results = Results { transfers: Vec::new(), waits, report: Report::default() };
+            judge("aqm", trial, "cubic", &results)[0].pass
+        };
+        assert_eq!((judged(&[]), judged(&[1e6, 2e6])), (Some(false), Some(true)));
     }
 
     #[test]

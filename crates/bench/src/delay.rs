@@ -33,22 +33,23 @@ fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchE
     for delay in DELAYS {
         for size in SIZES {
             let name = format!("delay: {}, {delay} ms, {size} bytes", driver.name());
-            let mut errors = Vec::new();
-            let mut last = None;
+            let (mut errors, mut lost, mut reports) = (Vec::new(), 0, Vec::new());
             for _ in 0..settings.runs(3) {
                 settings.next(&name)?;
                 let (result, report) = measure(settings, &world, delay, size)?;
                 let nominal = delay as i64 * 1_000_000;
                 errors.extend(result.reception.delay.map(|delay| delay.less(nominal)));
-                last = Some((result, report));
+                lost += result.reception.lost;
+                reports.push(report);
             }
-            rows.extend(judge(&name, delay, &errors, last.as_ref()));
+            rows.extend(judge(&name, delay, &errors, (lost, &reports)));
         }
     }
     Ok(rows)
 }
 
-fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResult, Report)>) -> Vec<Row> {
+/// The rows of all runs: their errors, the packets lost in them, and the engine's reports.
+fn judge(name: &str, delay: u64, errors: &[Distribution], (lost, reports): (u64, &[Report])) -> Vec<Row> {
     let means: Sample = errors.iter().map(|error| error.mean_ns).collect();
     let tails: Sample = errors.iter().map(|error| error.p99_ns as f64).collect();
     let (mean, tail) = (format!("{name}: mean error"), format!("{name}: p99 error"));
@@ -69,10 +70,8 @@ fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResu
     } else {
         mean
     };
-    let Some((result, report)) = last else { return vec![mean, tail] };
-    let lost = result.reception.lost;
-    let mean = if lost > 0 { mean.note(format!("{lost} packets lost in the last run")) } else { mean };
-    vec![with_losses(mean.extra("packets_per_second", PER_SECOND), report), tail]
+    let mean = if lost > 0 { mean.note(format!("{lost} packets were lost")) } else { mean };
+    vec![reports.iter().fold(mean.extra("packets_per_second", PER_SECOND), with_losses), tail]
 }
 
 fn measure(
@@ -91,4 +90,33 @@ fn measure(
     let result = world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop)));
     let report = run.stop();
     Ok((result?, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_every_run_are_told() {
+        use longwire_engine::{OwnLosses, RemovedPorts};
+        let [least, p99] = [5_000, 6_000];
+        let error = Distribution {
+            count: 100,
+            min_ns: least,
+            mean_ns: 5.1e3,
+            deviation_ns: 50.0,
+            p50_ns: least,
+            p90_ns: least,
+            p99_ns: p99,
+            p999_ns: p99,
+            max_ns: p99,
+        };
+        let losses = OwnLosses { pool: 3, ..OwnLosses::default() };
+        let lossy =
+            Report { removed_ports: RemovedPorts { losses, ..RemovedPorts::default() }, ..Report::default() };
+        let rows = judge("delay", 5, &[error], (3, &[lossy, Report::default()]));
+        let notes = rows[0].notes.join("; ");
+        assert!(notes.contains("3 packets were lost") && notes.contains("3 by the pool"), "{notes}");
+        assert_eq!(rows[0].pass, Some(true), "{notes}");
+    }
 }

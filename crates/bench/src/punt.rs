@@ -195,8 +195,8 @@ impl Above {
     /// An idle control process within this one.
     fn joined(&mut self) -> Result<Control, BenchError> {
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
-        let control = Control::connect(&self.guest()?.socket(), &hello)
-            .map_err(|error| BenchError::NotHere(error.to_string()))?;
+        let control =
+            Control::connect(&self.guest()?.socket(), &hello).map_err(|error| failed(error.to_string()))?;
         self.await_guest()?;
         Ok(control)
     }
@@ -206,7 +206,7 @@ impl Above {
         while !self.punt.is_taken(self.attachment) {
             let has_ended = self.guest.as_mut().is_some_and(Guest::has_ended);
             if has_ended || begin.elapsed() > PATIENCE {
-                return Err(BenchError::NotHere("the process above does not come".into()));
+                return Err(failed("it does not come".into()));
             }
             self.turn();
         }
@@ -223,10 +223,9 @@ impl Above {
         (self.guest, self.slow) = (None, None);
         let counts = self.punt.counts(self.attachment);
         match rate {
-            Ok(_) if counts.faults + counts.cut > 0 => Err(BenchError::NotHere(format!(
-                "{} answers were wrong, {} times cut off",
-                counts.faults, counts.cut
-            ))),
+            Ok(_) if counts.faults + counts.cut > 0 => {
+                Err(failed(format!("{} answers were wrong, {} times cut off", counts.faults, counts.cut)))
+            }
             rate => rate,
         }
     }
@@ -273,6 +272,11 @@ impl Above {
     }
 }
 
+/// The error of a process or service above that does not do its work, which no machine lacks.
+fn failed(reason: String) -> BenchError {
+    BenchError::Tool { command: "the level above".into(), reason }
+}
+
 /// Limits that disconnect nobody for being slow: slowness is what is measured.
 fn patient() -> Limits {
     let minute = Nanos::from_secs(60);
@@ -293,6 +297,14 @@ mod tests {
         let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
         let row = refusals(&settings).unwrap();
         assert!(row.measured.is_some(), "{row:?}");
+    }
+
+    #[test]
+    fn a_process_that_does_not_join_has_failed() {
+        let mut above = Above::control().unwrap();
+        above.guest().unwrap().start_as(Command::new("true")).unwrap();
+        let error = above.measure(FRAME, Duration::ZERO).unwrap_err();
+        assert_eq!(Settings::could_not("punt", &error).pass, Some(false), "{error}");
     }
 
     #[test]

@@ -50,12 +50,14 @@ impl Sample {
 
     /// A row of the best run with median and spread; it passes if the best reaches `target`.
     pub fn at_least(&self, name: &str, unit: &str, target: f64) -> Row {
-        self.spread(Row::new(name, unit).expected(target).measured(self.most()).at_least())
+        let row = Row::new(name, unit).expected(target).measured(self.most()).at_least();
+        self.spread(row.extra("best", self.most()))
     }
 
     /// A row of the best run, where less is better; it passes if the best is at most `target`.
     pub fn at_most(&self, name: &str, unit: &str, target: f64) -> Row {
-        self.spread(Row::new(name, unit).expected(target).measured(self.least()).at_most())
+        let row = Row::new(name, unit).expected(target).measured(self.least()).at_most();
+        self.spread(row.extra("best", self.least()))
     }
 
     /// A row of the median, for comparisons, whose best run means nothing; it passes if the median reaches
@@ -75,10 +77,14 @@ impl Sample {
         self.spread(Row::new(name, unit).measured(self.median()))
     }
 
+    /// The row with median and spread. A row of no measurements has no value, and fails if it is judged.
     fn spread(&self, row: Row) -> Row {
-        let (best, target) = (row.measured.clone(), row.expected.clone());
+        if self.0.is_empty() {
+            let pass = row.pass.map(|_| false);
+            return Row { measured: None, error_percent: None, pass, ..row }.note("nothing was measured");
+        }
+        let target = row.expected.clone();
         let row = row
-            .extra("best", best.and_then(|v| v.as_f64()))
             .extra("median", self.median())
             .extra("least", self.least())
             .extra("most", self.most())
@@ -132,5 +138,19 @@ mod tests {
         );
         assert_eq!(sample.shown("x", "ns").pass, None);
         assert_eq!(sample.shown("x", "ns").notes, ["median 2.0 ns, 1.0 ns to 3.0 ns in 3 runs"]);
+        let best = |row: Row| row.extra.get("best").and_then(|best| best.as_f64());
+        assert_eq!(best(sample.at_least("x", "", 3.0)), Some(3.0));
+        assert_eq!(best(sample.at_most("x", "", 3.0)), Some(1.0));
+        let medians = [sample.shown("x", ""), sample.median_at_most("x", "", 3.0)];
+        assert_eq!(medians.map(best), [None; 2], "a median is no best run");
+    }
+
+    #[test]
+    fn nothing_measured_reaches_no_target() {
+        let none = Sample::default();
+        for row in [none.at_most("x", "ns", 1e3), none.median_at_most("x", "ns", 1e3)] {
+            assert_eq!((row.pass, row.measured), (Some(false), None));
+        }
+        assert_eq!((none.shown("x", "ns").pass, none.shown("x", "ns").measured), (None, None));
     }
 }

@@ -2,7 +2,7 @@
 //! forwarding loop on the same drivers, alternating.
 
 use crate::ports::forward;
-use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
+use crate::world::{BenchHosts, Driver, own_losses, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
@@ -27,7 +27,7 @@ struct Turns {
     engine: Vec<f64>,
     retransmits: u64,
     congestion: String,
-    /// The engine's report of the last transfer, or of the first in which it lost packets.
+    /// The engine's report of the last transfer, or of the first with an error or lost packets.
     report: Report,
 }
 
@@ -53,8 +53,11 @@ impl Turns {
         self.engine.push(goodput(result));
         self.retransmits += result.retransmits;
         self.congestion.clone_from(&result.congestion);
-        let own = self.report.own_losses();
-        if own.pool + own.port + own.ring == 0 {
+        self.keep(report);
+    }
+
+    fn keep(&mut self, report: Report) {
+        if self.report.errors.is_empty() && own_losses(&self.report).is_none() {
             self.report = report;
         }
     }
@@ -128,6 +131,19 @@ mod tests {
         assert!(turns.rows(Driver::AfXdp).iter().all(|row| row.pass.is_none()));
         let slow = Turns { engine: vec![17e9, 8e9, 36e9], ..turns };
         assert_eq!(slow.rows(Driver::AfPacket)[2].pass, Some(false));
+    }
+
+    #[test]
+    fn losses_of_any_kind_are_told_though_a_later_transfer_has_none() {
+        use longwire_engine::{OwnLosses, RemovedPorts};
+        let losses = OwnLosses { oversize: 5, ..OwnLosses::default() };
+        let lossy =
+            Report { removed_ports: RemovedPorts { losses, ..RemovedPorts::default() }, ..Report::default() };
+        let mut turns = Turns { bare: vec![1e9], engine: vec![1e9], ..Turns::default() };
+        turns.keep(lossy);
+        turns.keep(Report::default());
+        let notes = turns.rows(Driver::Tap)[1].notes.concat();
+        assert!(notes.contains("5 too long for a port"), "{notes}");
     }
 
     #[test]

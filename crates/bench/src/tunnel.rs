@@ -291,11 +291,27 @@ impl Interceptor for Noting {
 /// How far the delay of a link behind the tunnel is off: both ends have the same clock.
 fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchError> {
     let mut pool = Pool::new(4 << 20)?;
-    let [mut here, there] = connected(settings, joined, &mut pool)?;
+    let [here, there] = connected(settings, joined, &mut pool)?;
     let noted = Arc::<Mutex<Vec<f64>>>::default();
     let out = Blast::new("out", BlastPlan::sink()).expect("60-byte frames are in range");
     let out = InterceptedPort::new(Box::new(out), Noting(Arc::clone(&noted)));
     let run = run(FAR_END, vec![Box::new(there), Box::new(out)])?;
+    // A separate thread, so that later benches, and the programs that they start, are not pinned.
+    let sent = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| send_apart(settings, here, pool));
+        sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let report = run.stop();
+    let sent = sent?;
+    let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+    let tunnels = report.tunnels();
+    let bound = tunnels.first().and_then(|tunnel| tunnel.clock_error).unwrap_or_default();
+    Ok(judged(&noted, sent, bound).into())
+}
+
+/// Sends frames with their leaving times, [`APART`] from each other, on the processor that the engine leaves
+/// free. Returns their number.
+fn send_apart(settings: &Settings<'_>, mut here: TunnelPort, mut pool: Pool) -> Result<u64, BenchError> {
     settle_beside();
     let end = monotonic() + Nanos(settings.time(Duration::from_secs(5)).as_nanos() as u64);
     let (mut next, mut sent) = (monotonic(), 0);
@@ -317,11 +333,7 @@ fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchErr
         }
         _ = here.receive(&mut pool, monotonic(), &mut Batch::new());
     }
-    let report = run.stop();
-    let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
-    let tunnels = report.tunnels();
-    let bound = tunnels.first().and_then(|tunnel| tunnel.clock_error).unwrap_or_default();
-    Ok(judged(&noted, sent, bound).into())
+    Ok(sent)
 }
 
 /// The rows about how much longer than the delay the frames took that arrived, of those that were sent.
@@ -348,6 +360,18 @@ fn judged(noted: &[f64], sent: u64, bound: Nanos) -> [Row; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::allowed;
+
+    #[test]
+    fn later_benches_may_use_all_processors() {
+        if let Err(why) = require_hosts("tunnel") {
+            return println!("skipped: {why}");
+        }
+        let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
+        let before = allowed();
+        let rows = delays(&settings, &Joined::new().unwrap()).unwrap();
+        assert_eq!((rows.len(), allowed()), (2, before));
+    }
 
     #[test]
     fn a_delay_of_no_frame_is_not_accepted() {

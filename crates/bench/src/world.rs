@@ -323,15 +323,16 @@ pub fn with_losses(row: Row, report: &Report) -> Row {
     own_losses(report).into_iter().fold(row, Row::note)
 }
 
+/// The processors that this thread may run on.
+#[cfg(test)]
+pub(crate) fn allowed() -> String {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The processors that this thread may run on.
-    fn allowed() -> String {
-        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned()
-    }
 
     #[test]
     fn a_thread_that_is_tied_twice_stays_where_it_is() {

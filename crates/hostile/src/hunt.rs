@@ -7,11 +7,12 @@ use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time limit of a case: longer ones are treated as hung.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Time limit of an input: longer ones are treated as hung.
+pub const LONGEST: Duration = Duration::from_secs(60);
 /// Interval between progress messages.
 const SAID: Duration = Duration::from_secs(30);
 /// Number of cases between progress records.
@@ -49,6 +50,37 @@ impl Progress {
     }
 }
 
+/// An input of a target.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    /// The file of the corpus at this place, unmodified.
+    File(usize),
+    /// The case with this number.
+    Case(u64),
+}
+
+/// The input that runs now.
+struct Current(Mutex<Input>);
+
+impl Current {
+    fn set(&self, input: Input) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = input;
+    }
+
+    fn input(&self) -> Input {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome of a target's cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Cases that ran, failed ones included.
+    pub ran: u64,
+    /// Cases that failed.
+    pub failed: u64,
+}
+
 /// A target's cases.
 pub struct Hunt<'a> {
     /// The target.
@@ -59,35 +91,41 @@ pub struct Hunt<'a> {
     pub folder: &'a Path,
     /// Whether the number of each case is printed before it runs.
     pub each: bool,
+    /// Time limit of an input.
+    pub longest: Duration,
 }
 
 impl Hunt<'_> {
-    /// Runs the unmodified corpus, then the cases with these numbers, and returns the number of failures. A
-    /// case that hangs ends the process.
+    /// Runs the unmodified corpus, then the cases with these numbers, and returns how many ran and failed. An
+    /// input that hangs ends the process.
     ///
     /// # Errors
-    /// If the corpus can't be read, or output can't be written.
-    pub fn run(&self, numbers: Range<u64>, progress: &Progress) -> anyhow::Result<u64> {
+    /// If the corpus can't be read or fails, or output can't be written.
+    pub fn run(&self, numbers: Range<u64>, progress: &Progress) -> anyhow::Result<Outcome> {
         let corpus = Corpus::new(self.target.name, self.target.corpus()?, self.seed);
-        for (place, bytes) in corpus.files().iter().enumerate() {
-            anyhow::ensure!(self.holds(bytes), "{}: file {place} of its corpus fails", self.target.name);
-        }
-        let (began, at, ended) = (Instant::now(), AtomicU64::new(numbers.start), AtomicBool::new(false));
+        let (current, ended) = (Current(Mutex::new(Input::File(0))), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let watch = scope.spawn(|| self.watch(&corpus, &at, &ended));
-            let done = self.each_of(&corpus, numbers.clone(), progress, &at);
+            let watch = scope.spawn(|| self.watch(&corpus, &current, &ended));
+            let done = self.files(&corpus, &current).and_then(|()| {
+                let began = Instant::now();
+                let outcome = self.each_of(&corpus, numbers, progress, &current)?;
+                let (Outcome { ran, failed }, took) = (outcome, began.elapsed().as_secs_f64());
+                println!("{:<13}{ran:>10} cases in {took:.0} s, {failed} failed", self.target.name);
+                Ok(outcome)
+            });
             ended.store(true, Ordering::Relaxed);
             watch.thread().unpark();
-            let (took, cases) = (began.elapsed(), numbers.end.saturating_sub(numbers.start));
-            if let Ok(failed) = &done {
-                println!(
-                    "{:<13}{cases:>10} cases in {:.0} s, {failed} failed",
-                    self.target.name,
-                    took.as_secs_f64()
-                );
-            }
             done
         })
+    }
+
+    /// Runs the unmodified corpus.
+    fn files(&self, corpus: &Corpus, current: &Current) -> anyhow::Result<()> {
+        for (place, bytes) in corpus.files().iter().enumerate() {
+            current.set(Input::File(place));
+            anyhow::ensure!(self.holds(bytes), "{}: file {place} of its corpus fails", self.target.name);
+        }
+        Ok(())
     }
 
     fn each_of(
@@ -95,11 +133,11 @@ impl Hunt<'_> {
         corpus: &Corpus,
         numbers: Range<u64>,
         progress: &Progress,
-        at: &AtomicU64,
-    ) -> anyhow::Result<u64> {
-        let (mut failed, mut said) = (0, Instant::now());
+        current: &Current,
+    ) -> anyhow::Result<Outcome> {
+        let (mut ran, mut failed, mut said) = (0, 0, Instant::now());
         for number in numbers.clone() {
-            at.store(number, Ordering::Relaxed);
+            current.set(Input::Case(number));
             if self.each {
                 println!("{} {number}", self.target.name);
             }
@@ -111,17 +149,21 @@ impl Hunt<'_> {
                 }
             }
             let bytes = corpus.input(number);
+            ran += 1;
             if !self.holds(&bytes) {
                 failed += 1;
                 self.keep(number, &bytes)?;
                 if failed == MOST_FAILED {
                     println!("{}: given up at case {number}", self.target.name);
-                    return Ok(failed);
+                    return Ok(Outcome { ran, failed });
                 }
             }
         }
-        progress.write(numbers.end)?;
-        Ok(failed)
+        // A run that is resumed beyond its last case has none, and has been further.
+        if !numbers.is_empty() {
+            progress.write(numbers.end)?;
+        }
+        Ok(Outcome { ran, failed })
     }
 
     fn holds(&self, bytes: &[u8]) -> bool {
@@ -135,19 +177,29 @@ impl Hunt<'_> {
         Ok(())
     }
 
-    /// Ends the process if one case takes too long.
-    fn watch(&self, corpus: &Corpus, at: &AtomicU64, ended: &AtomicBool) {
-        let mut seen = (at.load(Ordering::Relaxed), Instant::now());
+    /// Ends the process if one input takes too long.
+    fn watch(&self, corpus: &Corpus, current: &Current, ended: &AtomicBool) {
+        let mut seen = (current.input(), Instant::now());
         while !ended.load(Ordering::Relaxed) {
-            std::thread::park_timeout(LONGEST / 10);
-            let number = at.load(Ordering::Relaxed);
-            if number != seen.0 {
-                seen = (number, Instant::now());
-            } else if seen.1.elapsed() > LONGEST && !ended.load(Ordering::Relaxed) {
+            std::thread::park_timeout(self.longest / 10);
+            let input = current.input();
+            if input != seen.0 {
+                seen = (input, Instant::now());
+            } else if seen.1.elapsed() > self.longest && !ended.load(Ordering::Relaxed) {
+                self.say_hung(corpus, input);
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// Says which input hangs, and keeps it if it is in no file.
+    fn say_hung(&self, corpus: &Corpus, input: Input) {
+        match input {
+            Input::File(place) => println!("{}: file {place} of its corpus hangs", self.target.name),
+            Input::Case(number) => {
                 println!("{}: case {number} of seed {} hangs", self.target.name, self.seed);
                 // Saved if possible; the process ends in any case.
                 let _ = self.keep(number, &corpus.input(number));
-                std::process::exit(1);
             }
         }
     }
@@ -157,12 +209,20 @@ impl Hunt<'_> {
 mod tests {
     use super::*;
     use crate::targets;
+    use std::process::Command;
 
-    fn hunt(target: &Target, numbers: Range<u64>) -> (u64, u64, Vec<String>) {
+    /// Makes a process of this program's tests the one that hangs.
+    const HANGS: &str = "LONGWIRE_TEST_HANGS";
+
+    fn on<'a>(target: &'a Target, folder: &'a Path) -> Hunt<'a> {
+        Hunt { target, seed: 1, folder, each: false, longest: LONGEST }
+    }
+
+    fn hunt(target: &Target, numbers: Range<u64>) -> (Outcome, u64, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let progress = Progress::of(folder, target.name, 1);
-        let failed = Hunt { target, seed: 1, folder, each: false }.run(numbers, &progress).unwrap();
+        let outcome = on(target, folder).run(numbers, &progress).unwrap();
         let next = progress.read().unwrap();
         let mut files: Vec<_> = fs::read_dir(folder)
             .unwrap()
@@ -170,7 +230,7 @@ mod tests {
             .filter(|name| !name.ends_with(".next"))
             .collect();
         files.sort();
-        (failed, next, files)
+        (outcome, next, files)
     }
 
     /// Runs the corpus of every target and some mutations of it; the nightly run uses millions.
@@ -178,7 +238,8 @@ mod tests {
     fn every_target_holds() {
         for target in targets::ALL {
             assert!(target.corpus().unwrap().len() >= 7, "{}", target.name);
-            assert_eq!(hunt(target, 0..1000), (0, 1000, vec![]), "{}", target.name);
+            let all = Outcome { ran: 1000, failed: 0 };
+            assert_eq!(hunt(target, 0..1000), (all, 1000, vec![]), "{}", target.name);
         }
     }
 
@@ -186,11 +247,57 @@ mod tests {
     fn what_fails_is_kept() {
         let fails = |bytes: &[u8]| assert!(!bytes.starts_with(b"GET"));
         let target = Target { run: fails, ..targets::ALL[0] };
-        assert_eq!(hunt(&target, 0..50), (0, 50, vec![]));
+        assert_eq!(hunt(&target, 0..50), (Outcome { ran: 50, failed: 0 }, 50, vec![]));
         let target = Target { run: |bytes| assert!(bytes.len() == 4512 || bytes.len() % 8 == 0), ..target };
-        let (failed, _, files) = hunt(&target, 0..2000);
+        let (Outcome { ran, failed }, _, files) = hunt(&target, 0..2000);
         assert_eq!((failed, files.len()), (MOST_FAILED, MOST_FAILED as usize), "{files:?}");
-        assert!(files.iter().all(|name| name.starts_with("object.1.")));
+        let number = |name: &String| name.strip_prefix("object.1.").unwrap().parse::<u64>().unwrap();
+        assert_eq!(files.iter().map(number).max().map(|last| last + 1), Some(ran), "it is given up there");
+    }
+
+    #[test]
+    fn a_run_resumed_beyond_its_end_has_been_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target { run: |_| (), ..targets::ALL[0] };
+        let progress = Progress::of(folder.path(), target.name, 1);
+        progress.write(70).unwrap();
+        let hunt = on(&target, folder.path());
+        let run = |end| hunt.run(progress.read().unwrap()..end, &progress).unwrap();
+        assert_eq!(run(50), Outcome { ran: 0, failed: 0 });
+        assert_eq!(progress.read().unwrap(), 70);
+        assert_eq!(run(90), Outcome { ran: 20, failed: 0 });
+        assert_eq!(progress.read().unwrap(), 90);
+    }
+
+    /// Hangs at its first input, for much longer than is allowed.
+    fn hangs_once(_: &[u8]) {
+        static HUNG: AtomicBool = AtomicBool::new(false);
+        let begun = Instant::now();
+        while !HUNG.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_secs(20));
+            HUNG.store(begun.elapsed() >= Duration::from_secs(20), Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_corpus_that_hangs_ends_the_process() {
+        let target = Target { run: hangs_once, ..targets::ALL[0] };
+        if let Some(folder) = std::env::var_os(HANGS) {
+            let folder = Path::new(&folder);
+            let hunt = Hunt { longest: Duration::from_millis(50), ..on(&target, folder) };
+            hunt.run(0..0, &Progress::of(folder, target.name, 1)).unwrap();
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let this = "hunt::tests::a_file_of_a_corpus_that_hangs_ends_the_process";
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", this, "--nocapture"])
+            .env(HANGS, folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("object: file 0 of its corpus hangs"), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
     }
 
     #[test]
@@ -204,6 +311,13 @@ mod tests {
         let mut own: Vec<_> = targets::ALL.iter().map(|target| target.name).collect();
         own.sort_unstable();
         assert_eq!(names, own);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../CONTRIBUTING.md");
+        let text = fs::read_to_string(path).unwrap();
+        let nightly: Vec<_> = text.lines().skip_while(|line| !line.contains("xtask fuzz --cases")).collect();
+        let end = nightly.iter().position(|line| *line == "```").unwrap();
+        let words: Vec<_> = nightly[..end].iter().flat_map(|line| line.split_whitespace()).collect();
+        let left_out: Vec<_> = own.into_iter().filter(|name| !words.contains(name)).collect();
+        assert_eq!(left_out, [""; 0], "by the nightly job");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod mutate;
 mod targets;
 
 use clap::Parser;
-use hunt::{Hunt, Progress};
+use hunt::{Hunt, LONGEST, Progress};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -75,8 +75,8 @@ fn run(args: &Args) -> anyhow::Result<u64> {
         }
         let progress = Progress::of(&args.folder, target.name, args.seed);
         let first = if args.resume { progress.read()? } else { args.from };
-        let hunt = Hunt { target, seed: args.seed, folder: &args.folder, each: args.each };
-        failed += hunt.run(first..args.from.saturating_add(args.cases), &progress)?;
+        let hunt = Hunt { target, seed: args.seed, folder: &args.folder, each: args.each, longest: LONGEST };
+        failed += hunt.run(first..args.from.saturating_add(args.cases), &progress)?.failed;
     }
     Ok(failed)
 }

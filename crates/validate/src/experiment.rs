@@ -280,12 +280,12 @@ impl Far {
         }
         Ok(())
     }
+}
 
-    /// The counts, and the number of frames missed.
-    pub(crate) fn close(self) -> (Meter, u64) {
-        let missed = self.port.stats().in_missed;
-        (self.meter, missed)
-    }
+/// The counts of these ends, and the number of frames that they missed.
+pub(crate) fn close(far: Vec<Far>) -> (Vec<Meter>, u64) {
+    let missed = far.iter().map(|far| far.port.stats().in_missed).sum();
+    (far.into_iter().map(|far| far.meter).collect(), missed)
 }
 
 /// Frames that may wait at a far end while others are served.
@@ -319,9 +319,7 @@ fn far_ends(
                 }
             }
             settings.go_on()?;
-            let closed: Vec<_> = far.into_iter().map(Far::close).collect();
-            let missed = closed.iter().map(|(_, missed)| missed).sum();
-            Ok((closed.into_iter().map(|(meter, _)| meter).collect(), missed))
+            Ok(close(far))
         });
         working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

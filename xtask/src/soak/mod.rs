@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long it runs if nothing is said.
 const USUAL: Duration = Duration::from_secs(3600);
-/// The shortest: four quarters with ten samples each.
+/// The shortest: four quarters with at least eight samples each.
 const SHORTEST: Duration = Duration::from_secs(40);
 /// The name of its instance, and of its hosts' namespaces.
 const NAME: &str = "lwsoak";

@@ -6,11 +6,11 @@
 
 use crate::book::{Book, paper};
 use crate::experiment::{
-    End, Experiment, Far, Hosts, LONGEST, LONGEST_BITS, blast, generator, links, paced, silent,
+    End, Experiment, ExperimentResult, Far, Hosts, LONGEST, LONGEST_BITS, blast, close, generator, links,
+    paced, silent,
 };
 use crate::meter::{Arrivals, Meter};
 use crate::plot::{Plot, Style};
-use crate::trust::trusted;
 use crate::{Settings, experiment};
 use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, settle_beside};
@@ -117,21 +117,21 @@ fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> 
     let run = world.start_scenario(&tcp_scenario(pairs, rate))?;
     let flows = flows(settings, world, pairs, time);
     let report = run.stop();
-    let flows = flows?;
-    let arrivals = flows.iter().filter_map(|(meter, _)| meter.links.first().copied());
+    let (meters, missed, transfers) = flows?;
+    let arrivals = meters.iter().filter_map(|meter| meter.links.first().copied());
     let worst = arrivals.max_by(|a, b| {
         let off = |arrivals: &Arrivals| percent(arrivals.rate().unwrap_or(0.0), rate).abs();
         off(a).total_cmp(&off(b))
     });
     let row = judged(row, rate, worst.unwrap_or_default(), false);
-    let row = with_windows(row, rate, flows.iter().flat_map(|(meter, _)| meter.window_rates()).collect());
-    let goodput = flows.iter().filter_map(|(_, bulk)| bulk.reception.goodput_bits_per_second);
+    let row = with_windows(row, rate, meters.iter().flat_map(Meter::window_rates).collect());
+    let goodput = transfers.iter().filter_map(|bulk| bulk.reception.goodput_bits_per_second);
     let goodput = goodput.fold(f64::INFINITY, f64::min);
     let row = row
         .extra("goodput_bits_per_second", goodput)
         .extra("flows", pairs)
         .note(format!("the worst flow of {pairs}; payload alone at the receiver: {goodput:.0} bit/s"));
-    Ok(trusted(row, &report))
+    Ok(ExperimentResult { meters, report, missed }.checked(row))
 }
 
 /// The row with the windows of a full run.
@@ -167,13 +167,14 @@ fn tcp_scenario(pairs: usize, rate: u64) -> String {
     text
 }
 
-/// Arrivals of each flow at the link layer once it filled its link, and TCP's own statistics.
+/// Arrivals of each flow at the link layer once it filled its link, the number of frames that were not
+/// counted, and TCP's own statistics.
 fn flows(
     settings: &Settings<'_>,
     world: &BenchHosts,
     pairs: usize,
     time: Duration,
-) -> Result<Vec<(Meter, BulkResult)>, BenchError> {
+) -> Result<(Vec<Meter>, u64, Vec<BulkResult>), BenchError> {
     let begin = monotonic();
     let time_ns = time.as_nanos() as u64;
     let settling = if settings.full { FULL_SETTLING.as_nanos() as u64 } else { time_ns / 5 };
@@ -191,14 +192,14 @@ fn flows(
     // The flows outlast the count, so that the links are full to its end.
     let bulk = Bulk::new(StopAfter::duration(time + Duration::from_millis(200)));
     std::thread::scope(|scope| {
-        let counting = scope.spawn(|| -> Result<Vec<Meter>, BenchError> {
+        let counting = scope.spawn(|| -> Result<(Vec<Meter>, u64), BenchError> {
             settle_beside();
             let mut pool = Pool::new(4 << 20)?;
             while monotonic() < end && !ended.load(Ordering::Relaxed) {
                 far.iter_mut().try_for_each(|far| far.count(&mut pool))?;
                 std::thread::sleep(Duration::from_micros(500));
             }
-            Ok(far.into_iter().map(|far| far.close().0).collect())
+            Ok(close(far))
         });
         let sending: Vec<_> = (0..pairs)
             .map(|pair| {
@@ -213,7 +214,8 @@ fn flows(
         ended.store(true, Ordering::Relaxed);
         let counted = joined(counting);
         settings.go_on()?;
-        Ok(counted?.into_iter().zip(sent?).collect())
+        let (meters, missed) = counted?;
+        Ok((meters, missed, sent?))
     })
 }
 

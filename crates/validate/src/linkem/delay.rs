@@ -76,7 +76,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         book.row(row, |row| {
             let (times, row) = echoes(settings, hosts, EchoPath::of(0), size, row)?;
             let row = describe(&times, row.measured(times.mean()), 0.0, deviation);
-            bases.insert(size, Base { mean: times.mean(), void: reasons(&row) });
+            bases.insert(size, Base::of(&times, &row));
             Ok(row)
         });
     }
@@ -164,6 +164,14 @@ struct Base {
     void: Vec<String>,
 }
 
+impl Base {
+    /// Of the run of this row.
+    fn of(times: &Sample, row: &Row) -> Self {
+        let void = reasons(row).iter().map(|why| format!("in the run without a delay: {why}")).collect();
+        Self { mean: times.mean(), void }
+    }
+}
+
 /// The mean without a delay, measured on first use.
 fn base_of(
     settings: &Settings<'_>,
@@ -175,8 +183,7 @@ fn base_of(
         return Ok(base.clone());
     }
     let (times, row) = echoes(settings, hosts, EchoPath::of(0), size, Row::new("base", "ns"))?;
-    let void = reasons(&row).iter().map(|why| format!("in the run without a delay: {why}")).collect();
-    let base = Base { mean: times.mean(), void };
+    let base = Base::of(&times, &row);
     bases.insert(size, base.clone());
     Ok(base)
 }
@@ -287,6 +294,12 @@ mod tests {
             row(10_000_000).notes,
             ["the mean may be off by 21 µs, by which the paper's own mean is off"]
         );
+    }
+
+    #[test]
+    fn what_voids_the_base_is_not_said_of_the_run_with_a_delay() {
+        let base = Base::of(&sample(vec![4, 2]), &void(Row::new("table 5.2", "ns"), "late"));
+        assert_eq!((base.mean, &base.void[..]), (3.0, &["in the run without a delay: late".to_owned()][..]));
     }
 
     #[test]

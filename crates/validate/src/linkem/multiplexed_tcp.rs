@@ -5,7 +5,7 @@ use super::bandwidth::{FULL, FULL_SETTLING, joined};
 use super::multiplexing::{RATES, ThroughputPair, WITHIN, ideal, judged};
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::experiment::{End, ExperimentResult, Far, LONGEST_BITS, base, deep, generator, nth};
+use crate::experiment::{End, ExperimentResult, Far, LONGEST_BITS, base, close, deep, generator, nth};
 use crate::meter::Meter;
 use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, address, settle_beside};
@@ -210,9 +210,7 @@ fn count(
         far.iter_mut().try_for_each(|far| far.count(&mut pool))?;
         std::thread::sleep(Duration::from_micros(500));
     }
-    let closed: Vec<_> = far.into_iter().map(Far::close).collect();
-    let missed = closed.iter().map(|(_, missed)| missed).sum();
-    Ok((closed.into_iter().map(|(meter, _)| meter).collect(), missed))
+    Ok(close(far))
 }
 
 /// Interval between two rounds over all connections.

@@ -39,7 +39,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
         Plot::new("Lateness inside the engine, 100 kpps on 100 links", "late by, ns", "share of packets")
             .log_x()
             .with("Longwire", Style::Steps, points)
-            .with("a tick of 8192 Hz (0 to 120 µs)", Style::Reference, tick),
+            .with("a tick of 8192 Hz (0 to 122 µs)", Style::Reference, tick),
     );
 }
 

@@ -166,10 +166,10 @@ fn left(book: &mut Book<'_>, points: &[(f64, f64)]) {
         let Some(blocks) = at_one_mpps(*first, *last) else {
             return Err(BenchError::NotHere("the rows that it follows from do not differ".into()));
         };
-        Ok(row
-            .measured(blocks.floor())
-            .at_least()
-            .note("by the line through the times of 0 and 64 blocks; of all workers together"))
+        Ok(row.measured(blocks.floor()).at_least().note(format!(
+            "by the line through the times of {} and {} blocks; of all workers together",
+            first.0, last.0
+        )))
     });
 }
 

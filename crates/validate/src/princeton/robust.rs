@@ -90,7 +90,7 @@ impl Pipeline {
         let begin = Instant::now();
         while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if guest.has_ended() || begin.elapsed() > Duration::from_secs(20) {
-                return Err(BenchError::NotHere("the process above does not come".into()));
+                return Err(super::failed("joining the router", "the process above does not come"));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
