@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Measure the performance of Longwire on this machine
 ///
 /// Each row shows the target, the best run, and whether it reached the target; a note has the median and the
-/// spread of the runs. The machine should be idle otherwise. Benches on real ports make their own test hosts,
-/// which needs root; without it their rows say that they were not run.
+/// spread of the runs. Comparisons, and rows without a target, show the median. The machine should be idle
+/// otherwise. Benches on real ports make their own test hosts, which needs root; without it their rows say
+/// that they were not run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -28,7 +29,7 @@ pub struct Args {
     #[arg(value_name = "NAME", value_parser = known_names())]
     names: Vec<String>,
 
-    /// Number of repetitions, 1 to 100. Default: 1 to 5, by measurement.
+    /// Number of repetitions, 1 to 100. Default: 1 to 300, by measurement.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
 

@@ -71,7 +71,8 @@ impl Args {
         self.scenario.as_os_str() == "-"
     }
 
-    /// Starts the process that keeps the lab up, and waits until packets can flow. Its number, and its notes.
+    /// Starts the process that keeps the lab up, and waits until packets can flow. Its number, and what it
+    /// has said until then.
     fn start(&self, name: &str, text: &str) -> anyhow::Result<(u32, Vec<String>)> {
         let program = std::env::current_exe().context("finding this program's file")?;
         let piped = self.is_piped();
@@ -88,24 +89,29 @@ impl Args {
             // If it ended before it read everything, it reports why.
             let _ = stdin.write_all(text.as_bytes());
         }
-        let (mut told, mut notes) = (String::new(), Vec::new());
-        for line in BufReader::new(output).lines() {
-            let line = line?;
-            if line == READY {
-                // It continues in the background.
-                return Ok((child.id(), notes));
-            }
-            if line.starts_with(NOTE) {
-                notes.push(line);
-                continue;
-            }
-            told += &line;
-            told += "\n";
+        let (told, is_up) = until_ready(BufReader::new(output));
+        if is_up {
+            // It continues in the background.
+            return Ok((child.id(), told));
         }
         child.wait()?;
-        let told = told.trim().trim_start_matches("error: ");
-        bail!("lab {name} could not be made: {told}")
+        let told: Vec<_> = told.into_iter().filter(|line| !line.starts_with(NOTE)).collect();
+        let told = told.join("\n");
+        bail!("lab {name} could not be made: {}", told.trim().trim_start_matches("error: "))
     }
+}
+
+/// The lines before the one that says that packets can flow, and whether that came. Text of programs need not
+/// be UTF-8.
+fn until_ready(output: impl BufRead) -> (Vec<String>, bool) {
+    let mut told = Vec::new();
+    for line in output.split(b'\n').map_while(Result::ok) {
+        if line == READY.as_bytes() {
+            return (told, true);
+        }
+        told.push(String::from_utf8_lossy(&line).into_owned());
+    }
+    (told, false)
 }
 
 fn addresses(plan: &Plan) -> impl Iterator<Item = (&str, String)> {
@@ -136,4 +142,18 @@ fn report(plan: &Plan, name: &str, pid: u32) -> Report {
         addresses(plan).map(|(host, addresses)| Row::new(host, "").measured(addresses).extra("kind", "host")),
     );
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_before_the_lab_is_up_is_passed_on() {
+        let lines = |text: &[u8]| until_ready(text);
+        let told = vec!["note: \u{fffd}".to_owned(), "waiting for process 1 (x)".to_owned()];
+        let (before, is_up) = lines(b"note: \xff\nwaiting for process 1 (x)\nready\nafter\n");
+        assert_eq!((before, is_up), (told, true));
+        assert_eq!(lines(b"error: \xff"), (vec!["error: \u{fffd}".to_owned()], false));
+    }
 }
