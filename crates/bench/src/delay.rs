@@ -111,12 +111,12 @@ mod tests {
             p999_ns: p99,
             max_ns: p99,
         };
-        let losses = OwnLosses { pool: 3, ..OwnLosses::default() };
+        let losses = OwnLosses { port: 3, ..OwnLosses::default() };
         let lossy =
             Report { removed_ports: RemovedPorts { losses, ..RemovedPorts::default() }, ..Report::default() };
         let rows = judge("delay", 5, &[error], (3, &[lossy, Report::default()]));
         let notes = rows[0].notes.join("; ");
-        assert!(notes.contains("3 packets were lost") && notes.contains("3 by the pool"), "{notes}");
+        assert!(notes.contains("3 packets were lost") && notes.contains("3 by ports"), "{notes}");
         assert_eq!(rows[0].pass, Some(true), "{notes}");
     }
 }

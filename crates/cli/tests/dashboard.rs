@@ -391,6 +391,31 @@ fn drops_are_shown_by_reason(browser: &mut Browser, service: &Service) {
     assert_eq!(browser.value(&format!("{chart}.querySelector('.keys').children.length")), 2);
 }
 
+fn routes_are_added(browser: &mut Browser) {
+    // A route that is not there yet, and one that can't be.
+    choose(browser, "routers", "r");
+    let add = |value: &str| {
+        format!(
+            "{{ const [name, value] = document.querySelectorAll('#settings .add input'); \
+             name.value = '10.8.0.0/16'; value.value = '{value}'; \
+             document.querySelector('#settings .add button').click(); 1 }}"
+        )
+    };
+    browser.value(&add("via nowhere"));
+    browser
+        .wait("document.querySelector('#settings details .wrong:not([id])').textContent.includes('nowhere')");
+    browser.value(&add("via 10.0.2.9"));
+    logged(browser, "r: route.10.8.0.0/16 via 10.0.2.9");
+    browser.wait(&format!("{}?.value === 'via 10.0.2.9 dev b'", field("route.10.8.0.0/16")));
+    // Enter behind its name leads to the value, and does not remove it.
+    browser.value(
+        "{ const [name, value] = document.querySelectorAll('#settings .add input'); \
+         name.value = '10.8.0.0/16'; \
+         name.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); \
+         if (document.activeElement !== value) throw new Error('the name was sent'); 1 }",
+    );
+}
+
 #[test]
 fn objects_of_every_kind_are_changed_in_place() {
     let test = "objects_of_every_kind_are_changed_in_place";
@@ -430,28 +455,7 @@ fn objects_of_every_kind_are_changed_in_place() {
     browser.wait(&format!("{wrong}?.includes('out of range: write an integer from 1 to 65535')"));
     assert!(stdout(&service.ctl(&["get", "r/voice"])).contains("65535"));
 
-    // A route that is not there yet, and one that can't be.
-    choose(&mut browser, "routers", "r");
-    let add = |value: &str| {
-        format!(
-            "{{ const [name, value] = document.querySelectorAll('#settings .add input'); \
-             name.value = '10.8.0.0/16'; value.value = '{value}'; \
-             document.querySelector('#settings .add button').click(); 1 }}"
-        )
-    };
-    browser.value(&add("via nowhere"));
-    browser
-        .wait("document.querySelector('#settings details .wrong:not([id])').textContent.includes('nowhere')");
-    browser.value(&add("via 10.0.2.9"));
-    logged(&mut browser, "r: route.10.8.0.0/16 via 10.0.2.9");
-    browser.wait(&format!("{}?.value === 'via 10.0.2.9 dev b'", field("route.10.8.0.0/16")));
-    // Enter behind its name leads to the value, and does not remove it.
-    browser.value(
-        "{ const [name, value] = document.querySelectorAll('#settings .add input'); \
-         name.value = '10.8.0.0/16'; \
-         name.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); \
-         if (document.activeElement !== value) throw new Error('the name was sent'); 1 }",
-    );
+    routes_are_added(&mut browser);
 
     choose(&mut browser, "forwarders", "r/syn-monitor");
     write(&mut browser, "data", "0000");

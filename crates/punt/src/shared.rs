@@ -214,7 +214,7 @@ const ONE_FD: usize = {
     // SAFETY: computes a length.
     unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) as usize }
 };
-/// The same without padding at its end.
+/// Size of both without padding at the end.
 const ONE_FD_EXACTLY: usize = {
     // SAFETY: computes a length.
     unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize }

@@ -39,7 +39,7 @@ impl Wire {
         Some(Self { port: place, out, back, index, has_carrier: true })
     }
 
-    /// The same interface with its links in another plan.
+    /// This interface with its links in another plan.
     fn in_plan(&self, plan: &Plan) -> Option<Self> {
         let found = Self::of(plan, self.port, self.index)?;
         Some(Self { has_carrier: self.has_carrier, ..found })

@@ -175,7 +175,7 @@ fn processor_time_that_a_flow_left_to_others_is_not_saved() {
         packets.sort_by_key(|(time, _)| *time);
         let mut processed = [0, 0];
         machine.run(&mut OpenArrivals::new(packets), Nanos(END), &mut |departure| {
-            // Long packets that still waited leave in the first 10 ms; short ones that came then, in the next.
+            // Long packets that still waited leave in the first 10 ms; short ones that came then, in 20.
             if departure.sent.0 > FULL + 20_000_000 {
                 processed[departure.packet.key as usize] += departure.packet.cycles;
             }

@@ -125,7 +125,7 @@ fn mistakes_of_routes_and_links_are_reported_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_of_paths_and_events_are_reported_with_their_place_and_the_fix() {
+fn mistakes_of_paths_are_reported_with_their_place_and_the_fix() {
     let row = |change: (&str, &str)| ROW.replacen(change.0, change.1, 1);
     let table = [
         (
@@ -152,6 +152,15 @@ fn mistakes_of_paths_and_events_are_reported_with_their_place_and_the_fix() {
             "25:8: link \"aside\": ",
             "no filter steers to a link where routers have ports of their own",
         ),
+    ];
+    for (text, place, wanted) in table {
+        check(&text, place, wanted);
+    }
+}
+
+#[test]
+fn mistakes_of_events_are_reported_with_their_place_and_the_fix() {
+    let table = [
         (
             between("[[at]]\ntime = \"1 s\"\nrouter = \"q\"\nremove-route = \"10.0.0.0/8\"\n"),
             "9:10: at \"1 s\", router: ",

@@ -82,8 +82,8 @@ fn is_data(name: &str) -> bool {
         .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// The variables of a data section: name, type, and offset by symbol. Of sections with one name only the first
-/// has any: the types name them by section, and hostile files have hundreds of such sections.
+/// The variables of a data section: name, type, and offset by symbol. Of sections with one name only the
+/// first has any: the types name them by section, and hostile files have hundreds of such sections.
 fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
     let name = file.sections[section].name;
     let is_first = file.section(name).is_some_and(|(first, _)| first == section);
