@@ -131,6 +131,26 @@ fn what_events_have_added_is_saved_and_restored() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// What joins after the edited file was applied by a request is restored, too.
+#[test]
+fn what_joins_after_an_edited_file_was_applied_is_restored() {
+    let folder = Folder::new("apply-edited");
+    let text = |delay| format!("{SOURCES}{}", link("up", ["a", "b"], &format!("delay = \"{delay}\"")));
+    let (file, state) = (folder.write("net.toml", text("10 ms")), folder.text("state"));
+    let mut service = Service::start(&folder, &[&file, "--state", &state]);
+    folder.write("net.toml", text("25 ms"));
+    assert!(service.ctl(&["apply", &file]).status.success());
+    assert!(service.ctl(&["add", "link", "late", "from=b", "to=c"]).status.success());
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+    let service = Service::begin_at(&folder, &[&file, "--state", &state]);
+    service.event("restored");
+    service.event("ready");
+    assert_eq!(settings(&service, "up")["delay"], "25 ms");
+    assert!(service.ctl(&["get", "late"]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn a_link_with_other_ends_is_another_link_and_other_paths_are_taken() {
     let folder = Folder::new("apply-ends");

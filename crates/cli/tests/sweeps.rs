@@ -229,7 +229,9 @@ fn an_interrupted_sweep_goes_on() {
     assert!(told.contains("whole.jsonl:1: this row belongs to another sweep"), "{told}");
     for (content, wanted) in [
         ("hello\n", "text.txt:1: this is no row of a sweep"),
-        ("hello", "text.txt: its last line is no row of a sweep"),
+        ("hello", "text.txt: its last line is no row of this sweep"),
+        // A row of another sweep, whose end an editor has taken.
+        ("{\"task\": 0, \"sweep\": \"f00\", \"seed\": 1}", "text.txt: its last line is no row of this sweep"),
     ] {
         let text = folder.write("text.txt", content);
         let output = longwire(&["sweep", "run", &file, "--output", &text]);

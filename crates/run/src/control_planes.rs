@@ -201,7 +201,7 @@ impl ConfiguredPlane {
     }
 }
 
-/// A router of a running engine.
+/// A router of a running engine. A mirror has to know which of its changes were made, however late.
 struct RemoteRouter {
     remote: Remote,
     node: NodeRef,
@@ -209,14 +209,14 @@ struct RemoteRouter {
 
 impl Target for RemoteRouter {
     fn routes(&mut self) -> Option<Vec<(Destination, RouteHops)>> {
-        self.remote.at_node(self.node, |router: &mut Node, _| routes_of(router)).ok()
+        self.remote.at_node_surely(self.node, |router: &mut Node, _| routes_of(router)).ok()
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>> {
         let act = move |router: &mut Node, now| {
             changes.into_iter().map(|change| change.carry_out(router, now)).collect()
         };
-        self.remote.at_node(self.node, act).ok()
+        self.remote.at_node_surely(self.node, act).ok()
     }
 }
 

@@ -159,9 +159,9 @@ impl RunningInstance {
     fn applied<T>(
         &self,
         AppliedChange { done, fault }: AppliedChange<T>,
-        changed: usize,
+        notice: impl FnOnce() -> NoticedChange,
     ) -> Result<Made<T>, SetError> {
-        let saving = self.state().objects.tell(|| NoticedChange::Applied { changed });
+        let saving = self.state().objects.tell(notice);
         let Some(fault) = fault else { return Ok(Made::new(done, saving)) };
         self.log().note(self.elapsed(), "fault", fault.to_string());
         Err(fault)
@@ -449,7 +449,7 @@ impl Instance for RunningInstance {
         let rewired = self.edit(ask)?;
         self.note_rewired(self.elapsed(), "change", &rewired.done);
         let changed = rewired.done.added.len() + rewired.done.removed.len();
-        self.applied(rewired, changed)
+        self.applied(rewired, || NoticedChange::Applied { changed, scenario: None })
     }
 
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
@@ -480,7 +480,7 @@ impl Instance for RunningInstance {
 
     fn apply(&self, wanted: &ScenarioRequest) -> Result<Made<Comparison>, SetError> {
         let brought = self.bring(wanted)?;
-        let Comparison { changes, added, removed, .. } = &brought.done;
+        let Comparison { changes, added, removed, refused, .. } = &brought.done;
         let mut what = format!("a scenario was applied: {} objects changed", changes.len());
         for (names, word) in [(added, "added"), (removed, "removed")] {
             if !names.is_empty() {
@@ -488,8 +488,9 @@ impl Instance for RunningInstance {
             }
         }
         self.log().note(self.elapsed(), "change", what);
-        let changed = brought.done.count();
-        self.applied(brought, changed)
+        let (changed, is_whole) = (brought.done.count(), brought.fault.is_none() && refused.is_empty());
+        let scenario = || is_whole.then(|| wanted.toml.clone());
+        self.applied(brought, || NoticedChange::Applied { changed, scenario: scenario() })
     }
 
     fn stop(&self) {

@@ -2,7 +2,7 @@
 
 use crate::test_hosts::{log_of, remove_log};
 use anyhow::{anyhow, bail, ensure};
-use longwire_control::Client;
+use longwire_control::{Client, InstanceSocket};
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
 use longwire_report::{Report, Row};
 use std::fs::File;
@@ -21,6 +21,13 @@ pub struct LabEntry {
     pub info: LabInfo,
     /// Whether it was made without privileges, in its own user namespace.
     pub private: bool,
+}
+
+impl LabEntry {
+    /// Whether this instance has made it.
+    fn is_of(&self, instance: &InstanceSocket) -> bool {
+        self.info.instance == instance.name && self.info.owner == Some(instance.pid)
+    }
 }
 
 /// All labs: those of this machine, and those that this user made without privileges.
@@ -85,13 +92,21 @@ pub fn open(name: &str) -> anyhow::Result<Lab> {
     Ok(Lab::open(name)?)
 }
 
+/// Whether the hosts of an instance are there, or what is left of them while it takes them down.
+///
+/// # Errors
+/// As [`labs`].
+pub fn has_hosts(instance: &InstanceSocket) -> anyhow::Result<bool> {
+    Ok(labs()?.iter().any(|lab| lab.is_of(instance) && !lab.info.dead))
+}
+
 /// Takes down the lab that this instance keeps up, if any, as `lab down` does.
 ///
 /// # Errors
 /// As [`take_down`].
-pub fn end_kept(instance: &longwire_control::InstanceSocket) -> anyhow::Result<Option<EndedLab>> {
-    let is_it = |lab: &LabEntry| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
-    match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {
+pub fn end_kept(instance: &InstanceSocket) -> anyhow::Result<Option<EndedLab>> {
+    let own = labs()?.into_iter().find(|lab| lab.is_of(instance));
+    match own.filter(|lab| log_of(&lab.info.instance).exists()) {
         Some(lab) => take_down(&lab).map(Some),
         None => Ok(None),
     }

@@ -4,6 +4,7 @@ use longwire_assemble::{CantRewire, Layout, PlanChange, is_at_start, rewire};
 use longwire_block::change::set_block;
 use longwire_control::{RewireResponse, RewiredObject, SetError};
 use longwire_drivers::{HostDriver, Wire};
+use longwire_scenario::library::Direction;
 use longwire_scenario::{Plan, RouteChange, Router, RouterEvent, with_defaults};
 use longwire_units::Nanos;
 use std::collections::HashSet;
@@ -128,10 +129,15 @@ fn with_ends(plan: &Plan, place: usize) -> [&str; 3] {
     [&link.name, plan.end_name(link.from), plan.end_name(link.to)]
 }
 
-/// The plan with values chosen at the start of the run: memory, and how hosts are wired and leave their
-/// networks.
+/// The plan with values chosen at the start of the run: memory, how hosts are wired and leave their networks,
+/// and which links are a command's way up.
 fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
+    let up = running.links.iter().filter(|link| link.direction == Direction::Backward);
+    let up: HashSet<&str> = up.map(|link| &*link.name).collect();
+    for link in plan.links.iter_mut().filter(|link| up.contains(&*link.name)) {
+        link.direction = Direction::Backward;
+    }
     for host in &mut plan.hosts {
         match running.hosts.iter().find(|known| known.name == host.name) {
             Some(known) => {

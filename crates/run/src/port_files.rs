@@ -1,6 +1,7 @@
 //! The captures named by `--input PORT=FILE` and `--output PORT=FILE`, and their common epoch.
 
 use crate::named_files::{named_files, quoted};
+use crate::rotation::{Rotation, older};
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::pcap::Capture;
 use longwire_port::driver::pcap::{Select, interfaces, start_of};
@@ -145,12 +146,17 @@ impl PortFiles {
     /// with interfaces send.
     pub(crate) fn written_to_the_end<'f>(
         &'f self,
-        plan: &Plan,
+        plan: &'f Plan,
         records: impl Iterator<Item = &'f Path>,
     ) -> Arc<[PathBuf]> {
-        let outside = plan.ports.iter().zip(&self.captures).filter(|(port, _)| plan.leads_outside(port));
-        let sent = outside.filter_map(|(_, own)| own.output.as_deref());
-        records.chain(sent).map(Path::to_path_buf).collect()
+        records.chain(self.sent_outside(plan)).map(Path::to_path_buf).collect()
+    }
+
+    /// The files of what ports with interfaces send.
+    pub(crate) fn sent_outside<'f>(&'f self, plan: &'f Plan) -> impl Iterator<Item = &'f Path> {
+        let own = self.captures.iter().zip(&plan.ports);
+        let outside = own.filter(move |(_, port)| plan.leads_outside(port));
+        outside.filter_map(|(own, _)| own.output.as_deref())
     }
 
     /// Checks that no file is written by two ports, or both read and written, that none of them is one of the
@@ -167,6 +173,35 @@ impl PortFiles {
         // Tasks of a sweep write nothing, and there are many of them.
         let parts = if written.is_empty() { Vec::new() } else { scenario_files(plan) };
         check_apart(parts.iter().map(PathBuf::as_path).chain(self.inputs()), written.into_iter())
+    }
+
+    /// Checks that rotation gives no part of the `rotated` files the name of a file that the scenario is made
+    /// of, or that the run reads, or writes itself.
+    ///
+    /// # Errors
+    /// If it would replace such a file.
+    pub(crate) fn check_rotated<'f>(
+        &'f self,
+        plan: &Plan,
+        rotation: Option<Rotation>,
+        rotated: impl Iterator<Item = &'f Path>,
+    ) -> anyhow::Result<()> {
+        let Some(rotation) = rotation else { return Ok(()) };
+        let (rotated, parts): (Vec<&Path>, _) = (rotated.collect(), scenario_files(plan));
+        let named = parts.iter().map(PathBuf::as_path).chain(self.inputs()).chain(self.outputs());
+        let named: HashSet<PathBuf> = named.chain(rotated.iter().copied()).map(full).collect();
+        for file in rotated {
+            let mut names = (1..rotation.files).map(|number| older(file, number));
+            if let Some(name) = names.find(|name| named.contains(&full(name))) {
+                bail!(
+                    "{} is a file of this run, and what --file-size calls an older part of {}: name another \
+                     file",
+                    name.display(),
+                    file.display()
+                );
+            }
+        }
+        Ok(())
     }
 }
 
@@ -347,6 +382,20 @@ mod tests {
             assert!(result.as_ref().is_err_and(|why| why.contains("named twice")), "{result:?}");
         }
         assert_eq!((passed, again), ([Ok(()), Ok(()), Ok(())], Ok(())));
+    }
+
+    #[test]
+    fn rotation_replaces_no_file_of_the_run() {
+        let files = PortFiles::new(&plan(), &[], &given(&["b=x.2.pcapng"])).unwrap();
+        let rotated = |names: &[&str], count| {
+            let rotation = Some(Rotation { size: 1 << 20, files: count });
+            let checked = files.check_rotated(&plan(), rotation, names.iter().map(Path::new));
+            checked.map_err(|error| error.to_string())
+        };
+        assert!(rotated(&["./x.pcapng"], 3).unwrap_err().contains("x.2.pcapng is a file of this run"));
+        assert!(rotated(&["log.pcapng", "log.1.pcapng"], 2).is_err());
+        assert_eq!(rotated(&["x.pcapng", "log.lwlog", "log.1.pcapng"], 2), Ok(()));
+        assert!(files.check_rotated(&plan(), None, [Path::new("x.pcapng")].into_iter()).is_ok());
     }
 
     #[test]

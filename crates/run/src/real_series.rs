@@ -1,6 +1,7 @@
 //! The time series of a run in real time.
 
 use crate::instance::RunningInstance;
+use crate::recording::FLUSH_TIME;
 use crate::series::{SeriesFile, lock};
 use longwire_units::Nanos;
 use std::io;
@@ -27,6 +28,7 @@ impl RealSeries {
         let (every, instance) = (Duration::from_nanos(every.0.max(1)), Arc::clone(instance));
         let work = move || {
             let mut next = Instant::now() + every;
+            let mut flushed = Instant::now();
             loop {
                 let wait = next.saturating_duration_since(Instant::now());
                 let goes_on = stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
@@ -43,6 +45,11 @@ impl RealSeries {
                 drop(state);
                 if !goes_on {
                     return lock(&file).finish();
+                }
+                if flushed.elapsed() >= FLUSH_TIME {
+                    // For those who read it meanwhile.
+                    lock(&file).flush();
+                    flushed = Instant::now();
                 }
                 // If that took longer than the interval, samples are skipped.
                 let now = Instant::now();

@@ -12,8 +12,12 @@ use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// An ongoing recording.
 pub struct Recording(Arc<Mutex<Capture>>);
@@ -108,6 +112,14 @@ impl Capture {
         }
     }
 
+    /// Writes what is buffered, unless nothing is written any more.
+    fn flush(&mut self) {
+        if self.recorder.damage().is_none() {
+            self.recorder.flush();
+            self.note_damage();
+        }
+    }
+
     fn rotate(&mut self, rotation: Rotation) -> anyhow::Result<()> {
         self.recorder.finish()?;
         let next = self.file.begin(self.maker.next(rotation, &self.file.path)?)?;
@@ -148,9 +160,11 @@ impl Recording {
         Ok((Self(capture), ports))
     }
 
-    /// Notes when the run starts, before anything is recorded.
+    /// Notes when the run starts, before anything is recorded, and writes what the file begins with.
     pub fn note_start(&self, time: Nanos) {
-        lock(&self.0).note_start(time);
+        let mut capture = lock(&self.0);
+        capture.note_start(time);
+        capture.flush();
     }
 
     /// Flushes the buffer.
@@ -159,6 +173,45 @@ impl Recording {
     /// If a write failed, or frames could not be recorded.
     pub fn finish(self) -> anyhow::Result<()> {
         lock(&self.0).finish()
+    }
+}
+
+/// Longest time for which recorded frames are in memory only.
+pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// A thread that writes what captures have buffered, for those who read them meanwhile: workers write full
+/// buffers only, and wait no longer for this thread than for that. Dropping it ends it.
+pub(crate) struct Flushing {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flushing {
+    /// Starts the thread; none without captures.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn start(captures: &[Recording]) -> io::Result<Option<Self>> {
+        if captures.is_empty() {
+            return Ok(None);
+        }
+        let (stop, stopped) = channel();
+        let captures: Vec<_> = captures.iter().map(|Recording(capture)| Arc::clone(capture)).collect();
+        let work = move || {
+            while stopped.recv_timeout(FLUSH_TIME) == Err(RecvTimeoutError::Timeout) {
+                captures.iter().for_each(|capture| lock(capture).flush());
+            }
+        };
+        let thread = std::thread::Builder::new().name("captures".into()).spawn(work)?;
+        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
+    }
+}
+
+impl Drop for Flushing {
+    fn drop(&mut self) {
+        self.stop = None;
+        // A panic of the thread has been reported; the captures are finished all the same.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::real_series::RealSeries;
 use crate::record_faults::RecordFaults;
-use crate::recording::{Recording, record_outputs};
+use crate::recording::{Flushing, Recording, record_outputs};
 use crate::rotation::FileMaker;
 use crate::series::{SeriesFile, SeriesOptions, VirtualSeries};
 use longwire_block::Port;
@@ -119,6 +119,7 @@ impl Log {
 /// The records of a run in real time.
 pub struct RealRecords {
     captures: Vec<Recording>,
+    flushing: Option<Flushing>,
     log: Log,
     /// The file of the series, until it begins, and its options.
     series_file: Option<SeriesFile>,
@@ -137,6 +138,8 @@ impl RealRecords {
         (plan, files): (&Plan, &PortFiles),
         mut ports: Vec<Box<dyn Port>>,
     ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
+        let rotated = options.files().chain(files.sent_outside(plan));
+        files.check_rotated(plan, options.maker.rotation, rotated)?;
         let mut captures = Vec::new();
         let faults = options.maker.faults.clone();
         if let Some(file) = &options.record {
@@ -150,7 +153,8 @@ impl RealRecords {
         let create = |series| SeriesFile::create(series, &options.maker, plan);
         let series_file = options.series.as_ref().map(create).transpose()?;
         let series_options = options.series;
-        Ok((Self { captures, log, series_file, series_options, series: None, faults }, ports))
+        let (flushing, series) = (None, None);
+        Ok((Self { captures, flushing, log, series_file, series_options, series, faults }, ports))
     }
 
     /// The observer of a worker.
@@ -183,8 +187,9 @@ impl RealRecords {
     /// Called when the engine has started, at `start` on its clock.
     ///
     /// # Errors
-    /// If the thread of the series can't be started.
+    /// If the thread of the series, or that of the captures, can't be started.
     pub fn begin(&mut self, start: Nanos, instance: &Arc<RunningInstance>) -> anyhow::Result<()> {
+        self.flushing = Flushing::start(&self.captures)?;
         if let Some(log) = &self.log.0 {
             log.begin(start);
         }
@@ -204,6 +209,7 @@ impl RealRecords {
     /// Writes the rest after the workers have ended.
     pub fn finish(mut self, recorded: &mut RecordSummary) {
         self.log.finish(recorded);
+        self.flushing = None;
         let errors = self.captures.into_iter().filter_map(|capture| capture.finish().err());
         recorded.errors.extend(errors.map(|error| error.to_string()));
     }
@@ -251,7 +257,7 @@ impl VirtualRecords {
             log.links().place(plan, links, fresh.iter().copied());
         }
         if let Some((_, series)) = &self.series {
-            series.follow(plan, fresh);
+            series.follow(plan);
         }
     }
 

@@ -12,14 +12,15 @@ use crate::planned_rewiring::{AppliedChange, PlannedRewiring};
 use crate::running_state::RunningState;
 use crate::series;
 use longwire_assemble::Levels;
+use longwire_block::flow::Course;
 use longwire_control::{
     Comparison, Instance, Kind, RewireRequest, RewireResponse, ScenarioRequest, SetError,
 };
 use longwire_scenario::{
-    EditError, Plan, Router, ScenarioError, advanced, changed_sections, edited, parse_after,
+    EditError, NextStage, Plan, Router, ScenarioError, changed_sections, edited, next_stage, parse_after,
 };
 use longwire_units::Nanos;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
 
@@ -110,34 +111,39 @@ impl RunningInstance {
         }
     }
 
-    /// Adds and removes what the scenario's events up to `time` say, logs it, and tells the receiver of
-    /// changes.
+    /// Adds and removes what the scenario's events up to `time` say, one after the other, logs it, and tells
+    /// the receiver of changes.
     ///
     /// # Errors
-    /// As [`RunningInstance::edit`]; that is logged and told, too.
-    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<(), SetError> {
-        let fault = match self.advance_to(time, drained) {
-            Ok(AppliedChange { done, fault }) => {
-                self.note_rewired(time, "scheduled", &done);
-                let changed = done.added.len() + done.removed.len();
-                // Nobody waits for the answer.
-                drop(self.state().objects.tell(|| NoticedChange::Applied { changed }));
-                fault
-            }
-            Err(error) => Some(error),
-        };
-        let Some(fault) = fault else { return Ok(()) };
-        let error = format!("[[at]] {time}: {fault}");
-        self.log().note(time, "fault", error.as_str());
-        drop(self.state().objects.tell(|| NoticedChange::Failed { error }));
-        Err(fault)
+    /// As [`RunningInstance::edit`], of the first that fails; that is logged and told, too.
+    pub(crate) fn advance(&self, time: Nanos) -> Result<(), SetError> {
+        loop {
+            let fault = match self.advance_once(time) {
+                Ok(None) => return Ok(()),
+                Ok(Some(AppliedChange { done, fault })) => {
+                    self.note_rewired(time, "scheduled", &done);
+                    let changed = done.added.len() + done.removed.len();
+                    // Nobody waits for the answer.
+                    drop(self.state().objects.tell(|| NoticedChange::Applied { changed, scenario: None }));
+                    fault
+                }
+                Err(error) => Some(error),
+            };
+            let Some(fault) = fault else { continue };
+            let error = format!("[[at]] {time}: {fault}");
+            self.log().note(time, "fault", error.as_str());
+            drop(self.state().objects.tell(|| NoticedChange::Failed { error }));
+            return Err(fault);
+        }
     }
 
-    fn advance_to(&self, time: Nanos, drained: bool) -> Result<AppliedChange<RewireResponse>, SetError> {
+    /// Does what the next event up to `time` says; none if there is none.
+    fn advance_once(&self, time: Nanos) -> Result<Option<AppliedChange<RewireResponse>>, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
-        let text = advanced(without_changes(&old.text), time).map_err(refused)?;
-        self.follow(&parse_after(&old, &text, time).map_err(refused)?, drained)
+        let next = next_stage(without_changes(&old.text), time).map_err(refused)?;
+        let Some(NextStage { text, drain }) = next else { return Ok(None) };
+        self.follow(&parse_after(&old, &text, time).map_err(refused)?, drain).map(Some)
     }
 
     /// Brings it to the objects of a plan. The caller has the lock.
@@ -151,8 +157,35 @@ impl RunningInstance {
         if planned.is_empty() && plan.text == old.text {
             return Ok(AppliedChange { done, fault: None });
         }
+        self.check_aims(&planned)?;
         let fault = self.take_over(self.ready(planned)?)?;
         Ok(AppliedChange { done, fault })
+    }
+
+    /// Refuses what removes a port to which a change has directed a source that stays: no scenario could say
+    /// what runs then.
+    fn check_aims(&self, PlannedRewiring { old, new, made }: &PlannedRewiring) -> Result<(), SetError> {
+        // Both are ascending.
+        let leaves = |port: &u16| {
+            made.old_ports.binary_search(port).is_ok() && made.new_ports.binary_search(port).is_err()
+        };
+        if !made.old_ports.iter().any(leaves) {
+            return Ok(());
+        }
+        let objects = Arc::clone(&self.state().objects);
+        let sources = &objects.sources;
+        sources.look(self.remote(), 0..sources.names().len() as u32);
+        for source in &new.sources {
+            let course = sources.place(&source.name).and_then(|place| Course::among(&sources.known(place)));
+            if let Some(port) = course.map(|course| course.aim.port).filter(leaves) {
+                return Err(SetError::Refused(format!(
+                    "source \"{}\" sends to \"{}\", which would not be there: direct it elsewhere first",
+                    source.name,
+                    old.ports[usize::from(port)].name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Makes the hosts that a rewiring adds, opens its ports, and starts what is above its routers.
@@ -182,7 +215,7 @@ impl RunningInstance {
     /// caller has the lock.
     ///
     /// # Errors
-    /// If the engine does not take it over; then it goes on as before.
+    /// If the run has ended.
     fn take_over(&self, ready: ReadyRewiring) -> Result<Option<SetError>, SetError> {
         // The next plan does not have events that are over, and whose objects go.
         self.note_scheduled(&self.state().plan);
@@ -203,10 +236,17 @@ impl RunningInstance {
         let faults;
         {
             let mut state = self.replace_state();
-            let errors = self.remote().rewire(made.rewiring);
-            faults = errors.map_err(|error| SetError::Unavailable(error.to_string()))?;
+            let removed = self.remote().rewire(made.rewiring);
+            let removed = removed.map_err(|error| SetError::Unavailable(error.to_string()))?;
+            faults = removed.errors;
             if let Some(series) = self.sampled.get() {
-                series::lock(series).forget(fresh.iter().map(|&place| &*new.links[place as usize].name));
+                let (mut series, time) = (series::lock(series), self.elapsed());
+                let left: HashMap<_, _> = removed.links.into_iter().collect();
+                for place in made.removed.into_iter().map(|place| place as usize) {
+                    if let Some(stats) = left.get(&state.layout.links[place]) {
+                        series.add_last(time, &state.plan.links[place].name, stats);
+                    }
+                }
             }
             ports.keep();
             let live = state.objects.routers.in_plan(&new, routers.clone(), levels);
@@ -229,7 +269,8 @@ impl RunningInstance {
 
 /// The mistakes of a scenario's text that ends with the added sections: theirs have lines of these.
 fn not_added(mut error: ScenarioError, text: &str, add: &str) -> SetError {
-    let before = text.lines().count() - add.lines().count();
+    // Empty lines are not behind it.
+    let before = if add.trim().is_empty() { usize::MAX } else { text.lines().count() - add.lines().count() };
     if !error.findings.iter().all(|finding| finding.line > before) {
         return refused(error);
     }

@@ -36,7 +36,7 @@ const COLUMNS: &str = "time_ns,link,in_packets,in_bytes,out_packets,out_bytes,dr
     marked_packets,in_bit_s,out_bit_s,queue_packets,queue_bytes,travelling_packets";
 
 /// Counters of a link at its last sample.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct PreviousSample {
     time: Nanos,
     /// Packets and bytes in, packets and bytes out, dropped and marked packets.
@@ -78,7 +78,10 @@ impl SeriesFile {
         let (out, written) = maker.create(&path).and_then(|file| begin(file, format)).with_context(what)?;
         let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
         let maker = maker.clone();
-        Ok(Self { path, out, written, maker, format, chosen, links, times, rows: 0, error: None })
+        let mut made = Self { path, out, written, maker, format, chosen, links, times, rows: 0, error: None };
+        // The header is there from the start; a disk that is full does not keep the run from starting.
+        made.flush();
+        Ok(made)
     }
 
     /// Writes a row of a link if it is sampled.
@@ -89,25 +92,42 @@ impl SeriesFile {
         if time != self.times[0] {
             self.times = [time, self.times[0]];
         }
-        if !self.links.contains_key(name) {
-            // The link is new, or was added during the run.
-            self.links
-                .insert(name.into(), PreviousSample { time: self.times[1], ..PreviousSample::default() });
+        // A link that is new, or was added during the run, has none.
+        let first = PreviousSample { time: self.times[1], ..PreviousSample::default() };
+        let before = self.links.get(name).copied().unwrap_or(first);
+        let now = PreviousSample { time, counts: counts_of(stats) };
+        match self.links.get_mut(name) {
+            Some(known) => *known = now,
+            None => _ = self.links.insert(name.into(), now),
         }
-        let Some(before) = self.links.get_mut(name) else { return };
-        let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
-        let counts = [in_packets, in_bytes, out_packets, out_bytes, stats.dropped(), marked_packets];
-        let fresh: [u64; 6] = std::array::from_fn(|at| counts[at].saturating_sub(before.counts[at]));
-        let nanos = u128::from(time.since(before.time).0.max(1));
+        self.add_row(name, (&before, &now), stats);
+    }
+
+    /// Writes the last row of a link that is removed at `time`, if it is sampled and there is anything in it.
+    /// Another one may have its name afterwards.
+    pub(crate) fn add_last(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
+        if !self.takes(name) {
+            return;
+        }
+        let first = PreviousSample { time: self.times[0], ..PreviousSample::default() };
+        let before = self.links.remove(name).unwrap_or(first);
+        let now = PreviousSample { time, counts: counts_of(stats) };
+        if now != before {
+            self.add_row(name, (&before, &now), stats);
+        }
+    }
+
+    fn add_row(&mut self, name: &str, (before, now): (&PreviousSample, &PreviousSample), stats: &LinkStats) {
+        let fresh: [u64; 6] = std::array::from_fn(|at| now.counts[at].saturating_sub(before.counts[at]));
+        let nanos = u128::from(now.time.since(before.time).0.max(1));
         let rate = |bytes: u64| u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX);
         let held = [stats.queued_packets, stats.queued_bytes, stats.travelling_packets];
         let rates = [rate(fresh[1]), rate(fresh[3])];
-        *before = PreviousSample { time, counts };
         let numbers = [&fresh[..], &rates, &held].concat();
         let row = match self.format {
-            Format::Csv => csv((time, name), &numbers),
+            Format::Csv => csv((now.time, name), &numbers),
             Format::JsonLines => {
-                let mut row = json!({ "time_ns": time.0, "link": name });
+                let mut row = json!({ "time_ns": now.time.0, "link": name });
                 for (column, number) in COLUMNS.split(',').skip(2).zip(numbers) {
                     row[column] = number.into();
                 }
@@ -127,13 +147,6 @@ impl SeriesFile {
             self.error = Some(fault);
         }
         done
-    }
-
-    /// Forgets the links of these names: others have them now, which count from zero.
-    pub(crate) fn forget<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
-        for name in names {
-            self.links.remove(name);
-        }
     }
 
     /// Writes a row, into a new file if this one is full.
@@ -158,13 +171,18 @@ impl SeriesFile {
         self.chosen.as_ref().is_none_or(|pattern| pattern.fits(name))
     }
 
-    /// Flushes the buffer; returns the number of rows.
+    /// Flushes the buffer.
+    pub(crate) fn flush(&mut self) {
+        let flushed = self.out.flush();
+        self.note(flushed);
+    }
+
+    /// Flushes the buffer at the end; returns the number of rows.
     ///
     /// # Errors
     /// The first write error.
     pub(crate) fn finish(&mut self) -> anyhow::Result<u64> {
-        let flushed = self.out.flush();
-        self.note(flushed);
+        self.flush();
         self.error.take().map_or(Ok(self.rows), |error| bail!(error))
     }
 }
@@ -188,6 +206,12 @@ fn begin(file: File, format: Format) -> io::Result<(BufWriter<File>, u64)> {
     Ok((out, COLUMNS.len() as u64 + 1))
 }
 
+/// What a [`PreviousSample`] has of a link's counters.
+fn counts_of(stats: &LinkStats) -> [u64; 6] {
+    let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
+    [in_packets, in_bytes, out_packets, out_bytes, stats.dropped(), marked_packets]
+}
+
 fn csv((time, name): (Nanos, &str), numbers: &[u64]) -> String {
     let numbers: String = numbers.iter().map(|number| format!(",{number}")).collect();
     format!("{},{}{numbers}\n", time.0, csv_text(name))
@@ -207,8 +231,8 @@ pub struct VirtualSeries {
     planned: Arc<Mutex<PlannedLinks>>,
 }
 
-/// The plans of coming rewirings in their order, with the places of added links.
-type PlannedLinks = VecDeque<(Arc<Plan>, Vec<u32>)>;
+/// The plans of coming rewirings in their order.
+type PlannedLinks = VecDeque<Arc<Plan>>;
 
 struct SeriesSampler {
     file: Arc<Mutex<SeriesFile>>,
@@ -235,9 +259,9 @@ impl VirtualSeries {
         Ok((series, Box::new(SeriesSampler { file, planned, every: options.every, names })))
     }
 
-    /// Says which links there will be after the next planned rewiring, and the places of those that it adds.
-    pub(crate) fn follow(&self, plan: &Arc<Plan>, fresh: &[u32]) {
-        lock(&self.planned).push_back((Arc::clone(plan), fresh.into()));
+    /// Says which links there will be after the next planned rewiring.
+    pub(crate) fn follow(&self, plan: &Arc<Plan>) {
+        lock(&self.planned).push_back(Arc::clone(plan));
     }
 
     /// Flushes the buffer; returns the number of rows.
@@ -264,11 +288,15 @@ impl Sampler for SeriesSampler {
         self.names.get(place as usize).is_some_and(Option::is_some)
     }
 
+    fn removed(&mut self, time: Nanos, place: u32, stats: &LinkStats) {
+        if let Some(Some(name)) = self.names.get(place as usize) {
+            lock(&self.file).add_last(time, name, stats);
+        }
+    }
+
     fn rewired(&mut self) {
-        let Some((plan, fresh)) = lock(&self.planned).pop_front() else { return };
-        let mut file = lock(&self.file);
-        file.forget(fresh.iter().map(|&place| &*plan.links[place as usize].name));
-        self.names = file.names(&plan);
+        let Some(plan) = lock(&self.planned).pop_front() else { return };
+        self.names = lock(&self.file).names(&plan);
     }
 }
 
@@ -305,7 +333,8 @@ mod tests {
         assert_eq!((rows, text.lines().count()), (2, 2), "{text}");
     }
 
-    /// A link that is removed and added again counts from zero, and others change their places.
+    /// A removed link has a last row. If it is added again it counts from zero, and others change their
+    /// places.
     #[test]
     fn a_link_of_the_same_name_is_another_one() {
         let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
@@ -324,22 +353,25 @@ mod tests {
         };
         sample(&mut *sampler, 1, 0, 5);
         sample(&mut *sampler, 1, 1, 8);
-        series.follow(&plan(&[down, up]), &[1]);
+        series.follow(&plan(&[down, up]));
+        let last = LinkStats { in_packets: 6, drops: vec![("link-removed", 2)], ..LinkStats::default() };
+        sampler.removed(Nanos::from_micros(1500), 0, &last);
         sampler.rewired();
         sample(&mut *sampler, 2, 0, 9);
         sample(&mut *sampler, 2, 1, 7);
-        assert_eq!(series.finish().unwrap(), 4);
+        assert_eq!(series.finish().unwrap(), 5);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         let rows: Vec<_> =
-            text.lines().skip(1).map(|row| row.split(',').take(3).collect::<Vec<_>>()).collect();
+            text.lines().skip(1).map(|row| row.split(',').take(7).collect::<Vec<_>>()).collect();
         assert_eq!(
             rows,
             [
-                ["1000000", "up", "5"],
-                ["1000000", "down", "8"],
-                ["2000000", "down", "1"],
-                ["2000000", "up", "7"]
+                ["1000000", "up", "5", "0", "0", "0", "0"],
+                ["1000000", "down", "8", "0", "0", "0", "0"],
+                ["1500000", "up", "1", "0", "0", "0", "2"],
+                ["2000000", "down", "1", "0", "0", "0", "0"],
+                ["2000000", "up", "7", "0", "0", "0", "0"]
             ]
         );
     }

@@ -49,6 +49,6 @@ fn take(
     if ended.recv_timeout(Duration::from_nanos(wait.0)) != Err(RecvTimeoutError::Timeout) {
         return None;
     }
-    let failed = instance.upgrade()?.advance(stage.time, stage.drain).err();
+    let failed = instance.upgrade()?.advance(stage.time).err();
     Some(failed.map(|error| format!("[[at]] {}: {error}", stage.time)))
 }

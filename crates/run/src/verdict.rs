@@ -56,8 +56,13 @@ pub fn windows(window: &Value) -> Option<String> {
         (Some(0), None) => format!("the last {length}: no packets"),
         _ => format!("the last {length}: faithful"),
     };
-    if judged == 0 || judged == faithful {
-        return Some(format!("{line}; all windows of {length} were faithful"));
+    if judged == 0 {
+        return Some(line);
+    }
+    if judged == faithful {
+        // Without packets, the last one may be unfaithful, and is not judged.
+        let which = if last["brief"].is_string() { " with packets" } else { "" };
+        return Some(format!("{line}; all windows of {length}{which} were faithful"));
     }
     let percent = 100.0 * faithful as f64 / judged as f64;
     let worst = &window["worst"];
@@ -89,6 +94,25 @@ fn with_causes(mut text: String, fidelity: &Fidelity) -> String {
 mod tests {
     use super::*;
     use longwire_engine::LatenessSummary;
+    use serde_json::json;
+
+    /// A clock that jumps makes a window unfaithful in which nothing left, and which is not judged.
+    #[test]
+    fn windows_that_are_not_judged_are_not_called_faithful() {
+        let said = |judged: u64, packets: u64, brief: Option<&str>| {
+            let last = json!({ "fidelity": { "packets": packets, "brief": brief } });
+            let length_ns = Nanos::from_secs(10).0;
+            let window =
+                json!({ "length_ns": length_ns, "judged": judged, "faithful": judged, "last": last });
+            windows(&window).unwrap()
+        };
+        assert_eq!(said(0, 0, None), "the last 10 s: no packets");
+        let jumped = "the last 10 s: not faithful: clock of far jumped";
+        assert_eq!(said(0, 0, Some("clock of far jumped")), jumped);
+        let with_packets = format!("{jumped}; all windows of 10 s with packets were faithful");
+        assert_eq!(said(3, 0, Some("clock of far jumped")), with_packets);
+        assert_eq!(said(3, 9, None), "the last 10 s: faithful; all windows of 10 s were faithful");
+    }
 
     #[test]
     fn brief_verdicts() {

@@ -79,6 +79,7 @@ pub fn simulate(
         );
     }
     files.check_written(plan, options.files())?;
+    files.check_rotated(plan, options.maker.rotation, options.files())?;
     let open = open_virtual(plan, files)?;
     let mut watches = open.watches;
     watches.widen(at_last.source_numbers);

@@ -1,6 +1,6 @@
 //! Ports that join and leave a run in real time: their files, what fails at their end, and their number.
 
-use longwire_control::{EventQuery, Instance, RewireRequest, SetError};
+use longwire_control::{EventQuery, Instance, Kind, RewireRequest, SetError};
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::NoticedChange;
 use longwire_run::packet_log::LogOptions;
@@ -70,7 +70,7 @@ fn a_removal_after_which_something_fails_is_logged_and_reported() {
     let log = run.instance().events(EventQuery { after: 0, planned: false }).log;
     let logged = |kind: &str, what: &str| log.iter().any(|event| event.kind == kind && event.what == what);
     assert!(logged("change", "removed port full") && logged("fault", &error), "{log:?}");
-    assert!(matches!(noticed.try_recv().unwrap().what, NoticedChange::Applied { changed: 1 }));
+    assert!(matches!(noticed.try_recv().unwrap().what, NoticedChange::Applied { changed: 1, .. }));
     run.stop();
 }
 
@@ -102,6 +102,39 @@ fn ports_that_join_have_files_of_their_own() {
     add(instance, capture("other", "output", &seen)).unwrap();
     run.stop();
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn empty_lines_are_no_addition() {
+    let run = start("empty", TWO_PORTS, RealOptions::default());
+    let ask = RewireRequest {
+        add: "\n".repeat(100),
+        remove: vec!["a".into(), "b".into()],
+        ..RewireRequest::default()
+    };
+    let error = run.instance().rewire(&ask).map(drop).unwrap_err();
+    assert!(matches!(&error, SetError::Refused(why) if why.contains("nothing can send")), "{error}");
+    run.stop();
+}
+
+/// What is saved of a run is a scenario.
+#[test]
+fn a_port_to_which_a_change_has_directed_a_source_stays() {
+    let more = "[[port]]\nname = \"c\"\ndriver = \"source\"\naddresses = \"10.0.1.3\"\n\
+        [[source]]\nname = \"video\"\nfrom = \"a\"\nto = \"b\"\nrate = \"100 kbit/s\"\n";
+    let run = start("aimed", &format!("{TWO_PORTS}{more}"), RealOptions::default());
+    let direct = |to: &str| {
+        let changes = [("to".to_owned(), to.to_owned())];
+        run.instance().set(Kind::Source, "video", &changes).unwrap().wait().unwrap();
+    };
+    direct("c");
+    let error = remove(run.instance(), &["c"]).unwrap_err().to_string();
+    assert!(error.starts_with("source \"video\" sends to \"c\", which would not be there"), "{error}");
+    longwire_scenario::parse("saved.toml", &run.instance().scenario().unwrap()).unwrap();
+    direct("b");
+    remove(run.instance(), &["c"]).unwrap();
+    longwire_scenario::parse("saved.toml", &run.instance().scenario().unwrap()).unwrap();
+    run.stop();
 }
 
 #[test]

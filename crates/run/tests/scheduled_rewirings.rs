@@ -1,6 +1,6 @@
 //! Additions and removals that a scenario schedules, among the events of its run.
 
-use longwire_control::{EventQuery, Instance, RewireRequest, ScenarioRequest};
+use longwire_control::{EventQuery, Instance, Kind, RewireRequest, ScenarioRequest};
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_units::Nanos;
 
@@ -86,6 +86,27 @@ fn scheduled_additions_and_removals_are_planned_and_logged_at_their_times() {
     assert_eq!(planned(&shown.planned), all);
     let last = shown.log.last().unwrap();
     assert_eq!((&*last.kind, &*last.what), ("change", "added link more"));
+    run.stop();
+}
+
+/// As in virtual time: a link that leaves and one of its name that joins are two.
+#[test]
+fn events_at_one_time_come_one_after_the_other() {
+    let (ports, _) = SCHEDULED.split_once("[[link]]").unwrap();
+    let link = |header: &str, delay| {
+        format!("{header}\nname = \"k\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"{delay} ms\"\n")
+    };
+    let at = "[[at]]\ntime = \"2 ms\"\n";
+    let text =
+        format!("{ports}{}\n{at}remove = \"k\"\n\n{at}{}", link("[[link]]", 1), link("[at.add.link]", 9));
+    let plan = longwire_scenario::parse("again.toml", &text).unwrap();
+    let name = format!("t{}-again", std::process::id());
+    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let instance = run.instance();
+    while instance.scenario().unwrap().contains("2 ms") {
+        std::thread::yield_now();
+    }
+    assert_eq!(instance.object(Kind::Link, "k").unwrap().settings["delay"], "9 ms");
     run.stop();
 }
 

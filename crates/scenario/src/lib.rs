@@ -8,6 +8,7 @@
 
 mod attachment;
 mod contradictions;
+mod direction;
 mod event;
 mod event_text;
 mod file;
@@ -70,7 +71,7 @@ pub use router_plan::{
 };
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
-pub use staged::advanced;
+pub use staged::{NextStage, advanced, next_stage};
 pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 

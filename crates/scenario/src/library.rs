@@ -4,6 +4,7 @@
 //! `[[link]]`: for both directions, for `forward` (to the user, down), and for `backward` (from the user,
 //! up).
 
+pub use crate::direction::Direction;
 use crate::file::{BlockText, ProfileFile};
 use crate::finding::{Findings, ScenarioError};
 use crate::plan::{Plan, Profile};
@@ -52,25 +53,6 @@ shipped! {
     "ethernet-10",
     "transatlantic",
     "data-centre",
-}
-
-/// A direction of a link with a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// To the user: down.
-    Forward,
-    /// From the user: up.
-    Backward,
-}
-
-impl Direction {
-    /// The suffix of a profile's name that selects this direction.
-    pub const fn suffix(self) -> &'static str {
-        match self {
-            Self::Forward => ".forward",
-            Self::Backward => ".backward",
-        }
-    }
 }
 
 /// The description of a profile.

@@ -1,5 +1,6 @@
 //! Links and media of a checked plan.
 
+use crate::direction::Direction;
 use crate::plan_nodes::End;
 use longwire_block::change::Blocks;
 use longwire_block::{Dice, Spec, Value, Values};
@@ -76,6 +77,8 @@ pub struct Link {
     pub from: End,
     /// Its end.
     pub to: End,
+    /// The direction of the profiles to which it is set while it runs.
+    pub direction: Direction,
 }
 
 /// A link to which another's filter steers packets. Both have the same ends.

@@ -16,6 +16,16 @@ struct StagedEvent {
     time: Nanos,
     add: String,
     remove: Vec<String>,
+    drain: bool,
+}
+
+/// What an event that adds or removes something makes of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStage {
+    /// The text, in which the event is not any more.
+    pub text: String,
+    /// Whether removed links send what they hold.
+    pub drain: bool,
 }
 
 impl StagedEvent {
@@ -36,7 +46,12 @@ impl StagedEvent {
             Some(DeValue::String(name)) => vec![name.to_string()],
             _ => Vec::new(),
         };
-        Some(Self { index, time, add, remove })
+        let drain = match value("drain") {
+            Some(DeValue::Boolean(drain)) => *drain,
+            Some(DeValue::String(word)) => word.trim() == "yes",
+            _ => false,
+        };
+        Some(Self { index, time, add, remove, drain })
     }
 }
 
@@ -48,17 +63,25 @@ fn first(text: &str) -> Option<StagedEvent> {
     all.min_by_key(|staged| staged.time)
 }
 
-/// The text of a scenario that has been running for `time`.
+/// What the first event that adds or removes something makes of a scenario, if it is due at `time`.
 ///
 /// # Errors
 /// If something that is to be removed is not there.
+pub fn next_stage(text: &str, time: Nanos) -> Result<Option<NextStage>, EditError> {
+    let Some(staged) = first(text).filter(|staged| staged.time <= time) else { return Ok(None) };
+    let lines = header(text, "at", staged.index).ok_or_else(|| EditError::Inline("at".into()))?;
+    let text = edited(&without_lines(text, lines), &staged.add, &staged.remove)?;
+    Ok(Some(NextStage { text, drain: staged.drain }))
+}
+
+/// The text of a scenario that has been running for `time`.
+///
+/// # Errors
+/// As [`next_stage`].
 pub fn advanced(text: &str, time: Nanos) -> Result<String, EditError> {
     let mut text = text.to_owned();
-    while let Some(staged) = first(&text).filter(|staged| staged.time <= time) {
-        let Some(lines) = header(&text, "at", staged.index) else {
-            return Err(EditError::Inline("at".into()));
-        };
-        text = edited(&without_lines(&text, lines), &staged.add, &staged.remove)?;
+    while let Some(next) = next_stage(&text, time)? {
+        text = next.text;
     }
     Ok(text)
 }
@@ -114,5 +137,22 @@ mod tests {
         assert!(!two.contains("\"b\"") && !two.contains("# Later") && two.contains("loss"), "{two}");
         assert_eq!(advanced(text, Nanos::from_secs(9)).unwrap(), two);
         assert!(advanced("[[at]]\ntime = \"1 s\"\nremove = \"a\"\n", Nanos::from_secs(1)).is_err());
+    }
+
+    #[test]
+    fn events_at_one_time_come_one_after_the_other() {
+        let link = "[[link]]\nname = \"a\"\nfrom = \"x\"\nto = \"y\"\n";
+        let at = "[[at]]\ntime = \"1 s\"\n";
+        let text = format!(
+            "{link}\n{at}remove = \"a\"\ndrain = \"yes\"\n\n{at}add = {{ link = {{ name = \"a\" }} }}\n\n\
+             {at}remove = \"a\"\ndrain = true\n"
+        );
+        let (mut text, mut all) = (text, Vec::new());
+        while let Some(next) = next_stage(&text, Nanos::from_secs(1)).unwrap() {
+            all.push((next.text.contains("[[link]]"), next.drain));
+            text = next.text;
+        }
+        assert_eq!(all, [(false, true), (true, false), (false, true)]);
+        assert_eq!(next_stage(link, Nanos::NEVER), Ok(None));
     }
 }

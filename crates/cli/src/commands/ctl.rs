@@ -10,7 +10,7 @@ mod weigh;
 use crate::commands::lab::print_ended;
 use crate::{Json, Outcome, outcome};
 pub(crate) use add::KINDS as ADDED_KINDS;
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use elsewhere::{Elsewhere, InstanceName};
 use longwire_control::{
     Client, ClientError, Info, InstanceSocket, Kind, Object, RowFilter, directory, is_pattern,
@@ -19,10 +19,16 @@ use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::{labs, report_text};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time for an instance to identify itself: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
+/// Time for an instance to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time after which it is said that an instance has not ended yet.
+const NOTED: Duration = Duration::from_secs(1);
+/// Time between two looks at an instance that ends.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Inspect a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
 ///
@@ -346,6 +352,9 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
         }
         None => {
             client.stop()?;
+            if let Some(found) = client.found() {
+                await_end(&client, found)?;
+            }
             let row = Row::new(client.name(), "").extra("kind", "instance");
             client.found().into_iter().fold(row, |row, found| row.extra("pid", found.pid))
         }
@@ -353,6 +362,26 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let mut report = Report::new("ctl stop");
     report.push(row);
     outcome::print_if_json(&report, args.json)
+}
+
+/// Waits until an instance of this machine has ended and its hosts are gone: the next one may have its name.
+fn await_end(client: &Client, found: &InstanceSocket) -> anyhow::Result<()> {
+    let asked = Instant::now();
+    let mut is_noted = false;
+    while !client.has_ended() || labs::has_hosts(found)? {
+        ensure!(
+            asked.elapsed() < PATIENCE,
+            "{} is still ending after {} s; that of longwire exec ends with its command",
+            found.name,
+            PATIENCE.as_secs()
+        );
+        if !is_noted && asked.elapsed() >= NOTED {
+            outcome::note(&format!("{} is ending …", found.name));
+            is_noted = true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {

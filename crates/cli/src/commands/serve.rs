@@ -75,7 +75,8 @@ pub struct Args {
     cleartext: bool,
 
     /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
-    /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
+    /// the same, or was applied as it is. Default: STATE_DIRECTORY of the environment, which systemd sets;
+    /// without it nothing is kept.
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 

@@ -8,6 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+/// Sends SYNs to port 80 of b until it is over: one for each attempt, answered or not.
+fn flood(over: &AtomicBool) {
+    let to: SocketAddr = "10.0.2.9:80".parse().unwrap();
+    while !over.load(Ordering::Relaxed) {
+        let _ = TcpStream::connect_timeout(&to, Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     let Some(lab) = RouterLab::new("syn") else { return };
@@ -25,16 +33,9 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     ]);
     lab.until("no monitor", || lab.programs("syn-monitor").len() == 1);
     let over = AtomicBool::new(false);
-    // A SYN for each attempt, answered or not.
-    let flood = || {
-        let to: SocketAddr = "10.0.2.9:80".parse().unwrap();
-        while !over.load(Ordering::Relaxed) {
-            let _ = TcpStream::connect_timeout(&to, Duration::from_millis(1));
-        }
-    };
     std::thread::scope(|scope| {
         let _ends = SetWhenDropped(&over);
-        scope.spawn(|| lab.at("a", flood));
+        scope.spawn(|| lab.at("a", || flood(&over)));
         let alarm = half.event("alarm");
         assert_eq!((&alarm["address"], &alarm["port"]), (&"10.0.2.9".into(), &80.into()), "{alarm}");
         assert!(alarm["rate"].as_u64() >= Some(20), "{alarm}");
@@ -57,6 +58,42 @@ fn a_flood_of_syns_raises_an_alarm_and_is_filtered() {
     lab.until("what was installed against it is still there", || left() == 0);
     half.end();
     assert_eq!(lab.programs("syn-monitor").len(), 0, "it takes away what it has installed");
+}
+
+#[test]
+fn an_alarm_goes_on_without_the_program_that_counts_by_target() {
+    // All SYNs pass the filters.
+    let half_of = |lab: &RouterLab| {
+        let many = ["--threshold", "20", "--admit", "1000000000", "--interval", "200 ms"];
+        let half = lab.half(&[&["syn-alarm", "r1"], &many[..]].concat());
+        lab.until("no monitor", || lab.programs("syn-monitor").len() == 1);
+        half
+    };
+    let Some(lab) = RouterLab::new("syncount") else { return };
+    let (half, over) = (half_of(&lab), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _ends = SetWhenDropped(&over);
+        scope.spawn(|| lab.at("a", || flood(&over)));
+        // Somebody removes it: it is installed again.
+        let suspicion = half.event("suspicion");
+        let fid = suspicion["fid"].to_string();
+        let removed = longwire(&["forwarder", "remove", "r1", &fid, "--instance", &lab.name]);
+        assert!(removed.status.success(), "{}", stderr(&removed));
+        let again = half.event("suspicion");
+        assert!(again["fid"].is_u64() && again["fid"] != suspicion["fid"], "{again}");
+    });
+    half.end();
+    drop(lab);
+    // Of the 336 ns of a packet its hash table alone takes more than the router and the monitor leave.
+    let Some(lab) = RouterLab::with_line_rate("synroom", "2 Gbit/s") else { return };
+    let (half, over) = (half_of(&lab), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _ends = SetWhenDropped(&over);
+        scope.spawn(|| lab.at("a", || flood(&over)));
+        let suspicion = half.event("suspicion");
+        assert!(suspicion["fid"].is_null() && suspicion["rate"].as_u64() >= Some(20), "{suspicion}");
+    });
+    half.end();
 }
 
 #[test]

@@ -116,6 +116,10 @@ fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
     let said = stdout(&one_way);
     assert!(one_way.status.code() == Some(1) && said.contains("nothing can be cut"), "{said}");
 
+    let later = run(&format!("{}[[at]]\ntime = \"1 s\"\nlink = \"wan\"\nmtu = 1280\n", link("9 ms")), &two);
+    let said = stdout(&later);
+    assert!(later.status.code() == Some(1) && said.contains("nothing can be cut"), "{said}");
+
     let unknown = run(&link("2 ms"), &machines(&[("one", &["x"]), ("two", &[])]));
     assert!(
         unknown.status.code() == Some(2)

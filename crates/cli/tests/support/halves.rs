@@ -31,9 +31,23 @@ impl RouterLab {
             return None;
         }
         let scenario = repository("scenarios/control-halves.toml").display().to_string();
-        let running = RunningLab::of_file(test, &scenario)?;
+        RunningLab::of_file(test, &scenario).map(Self::of)
+    }
+
+    /// As [`RouterLab::new`], with a budget of the router for this line rate instead of a control plane.
+    pub fn with_line_rate(test: &str, rate: &str) -> Option<Self> {
+        if !are_available(test, &[&abilities().tap]) {
+            return None;
+        }
+        let scenario = std::fs::read_to_string(repository("scenarios/control-halves.toml")).unwrap();
+        let budget = format!("line-rate = \"{rate}\"");
+        let scenario = scenario.replacen("control-plane = \"netns\"", &budget, 1);
+        RunningLab::of(test, &scenario).map(Self::of)
+    }
+
+    fn of(running: RunningLab) -> Self {
         let lab = Lab::open(&running.name).unwrap();
-        Some(Self { running, lab })
+        Self { running, lab }
     }
 
     /// Runs a function in a host's network.

@@ -234,7 +234,7 @@ impl Control {
     pub fn fill(&mut self, what: &'static str) -> Result<(), Error> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
-            Ok(0) => Err(Error::Protocol(format!("the connection ended before the {what}"))),
+            Ok(0) => Err(Error::Ended(what)),
             Ok(count) if self.line.len() + count > self.limit => {
                 Err(Error::Protocol(format!("a line of more than {} bytes", self.limit)))
             }

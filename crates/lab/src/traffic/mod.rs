@@ -74,6 +74,9 @@ pub enum Error {
     /// The other side violated the protocol.
     #[error("the other side's control message: {0}; both sides must run the same version of longwire")]
     Protocol(String),
+    /// The other side ended the connection before this message.
+    #[error("the other side ended the connection before the {0}")]
+    Ended(&'static str),
     /// The other side refused, with this reason.
     #[error("refused by the receiver: {0}")]
     Refused(String),

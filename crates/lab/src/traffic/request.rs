@@ -265,7 +265,7 @@ impl<'a> Requester<'a> {
             };
             match (result, &self.line) {
                 (Ok(0), RequestSocket::Tcp(_)) => {
-                    return Err(Error::Protocol("the connection ended before the response".into()));
+                    return Err(Error::Ended("response"));
                 }
                 (Ok(count), RequestSocket::Tcp(_)) => {
                     self.read += count;

@@ -178,10 +178,9 @@ impl<W: ObjectKind> LiveObjects<W> {
     /// Records the settings with which objects begin.
     fn begin_with(&self, change: &ObjectChange) -> Result<(), SetError> {
         let pairs: Vec<_> = change.pairs.iter().collect();
-        let names = self.names();
         for place in self.meant(&change.name)? {
-            let (name, blocks) = (&names[place as usize], self.known(place));
-            let edits = self.kind().edits(&CurrentObject { place, name, blocks: &blocks }, &pairs)?;
+            let blocks = self.known(place);
+            let edits = self.kind().edits(&CurrentObject { place, blocks: &blocks }, &pairs)?;
             self.edit_known(place, &edits);
         }
         Ok(())

@@ -16,12 +16,30 @@ use std::sync::Arc;
 /// The line before the changes.
 const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
 
-/// A scenario without the changes that were written into it before.
+/// A scenario without the changes that were written into it before. If users have written something behind
+/// them, all of it is theirs.
 pub(crate) fn without_changes(text: &str) -> &str {
-    match text.find(MARKER) {
-        Some(at) if at == 0 || text[..at].ends_with('\n') => text[..at].trim_end_matches('\n'),
+    match text.rfind(MARKER) {
+        Some(at) if (at == 0 || text[..at].ends_with('\n')) && is_written(&text[at + MARKER.len()..]) => {
+            text[..at].trim_end_matches('\n')
+        }
         _ => text,
     }
+}
+
+/// Whether what follows the line is as [`Writing`] writes it.
+fn is_written(behind: &str) -> bool {
+    let mut lines = behind.lines().filter(|line| !line.is_empty());
+    while let Some(line) = lines.next() {
+        let is_own = match line.as_bytes()[0] {
+            b'[' => line == "[[at]]" && lines.next() == Some("time = \"0 s\""),
+            first => first != b'#',
+        };
+        if !is_own {
+            return false;
+        }
+    }
+    true
 }
 
 /// A scenario with these changes behind it, as they are written; earlier ones stay before them.
@@ -189,5 +207,21 @@ mod tests {
         assert_eq!((written.base(), written.whole()), ("seed = 1", text));
         let inside = format!("summary = \"{MARKER}\"\n");
         assert_eq!(without_changes(&inside), inside);
+    }
+
+    /// A file that was saved, and edited.
+    #[test]
+    fn what_users_write_behind_changes_stays() {
+        let mut writing = Writing::default();
+        writing.entry("link = \"a\"\ndelay = \"1 ms\"\n");
+        let changes = writing.entries();
+        let saved = with_changes("seed = 1\n", &changes);
+        for own in ["[[link]]\nname = \"b\"", "[[at]]\ntime = \"5 s\"\nlink = \"a\"", "# Mine."] {
+            let edited = format!("{saved}\n{own}\n");
+            assert_eq!(without_changes(&edited), edited);
+            let again = with_changes(&edited, &changes);
+            assert_eq!(again.matches("0 s").count(), 2, "{again}");
+            assert_eq!(without_changes(&again), edited.trim_end());
+        }
     }
 }

@@ -42,8 +42,6 @@ pub trait ObjectKind: Debug {
 pub struct CurrentObject<'a> {
     /// Its place in the plan.
     pub place: u32,
-    /// Its name.
-    pub name: &'a str,
     /// Its current blocks.
     pub blocks: &'a Blocks,
 }
@@ -273,8 +271,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let now = self.known(place);
         let planned = self.planned_at(place);
-        let name = &self.names[place as usize];
-        let edits = self.kind.edits(&CurrentObject { place, name, blocks: &now }, pairs)?;
+        let edits = self.kind.edits(&CurrentObject { place, blocks: &now }, pairs)?;
         self.kind.check(place, &planned, &edits)?;
         // A ramp must end at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);

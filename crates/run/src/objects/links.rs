@@ -7,6 +7,7 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{LinkReport, Report, Target};
+use longwire_link::without;
 use longwire_scenario::library::{Direction, SHIPPED, ShippedProfile};
 use longwire_scenario::{
     BlockPatch, FaultPlace, LinkFault, Plan, called_elsewhere, contradictions, implied_block, implied_kind,
@@ -37,12 +38,15 @@ pub struct LinkKind {
     owners: HashMap<&'static str, Option<&'static str>>,
     /// The scenario's folder, to which names of files are relative.
     folder: PathBuf,
+    /// The directions of profiles, by a link's place in the plan.
+    directions: Vec<Direction>,
 }
 
 impl LiveLinks {
     /// The links of `plan`, with the engine's references. Without these they can be shown but not changed.
     pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
-        let kind = LinkKind::of(plan.folder().into());
+        let mut kind = LinkKind::of(plan.folder().into());
+        kind.directions = plan.links.iter().map(|link| link.direction).collect();
         let names = plan.links.iter().map(|link| link.name.to_string()).collect();
         let planned =
             plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &kind.registry)).collect();
@@ -67,8 +71,13 @@ impl ObjectKind for LinkKind {
     const KIND: Kind = Kind::Link;
 
     fn edits(&self, link: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
-        let pairs = self.with_profile(pairs, link.name)?;
-        self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())
+        let direction = self.directions.get(link.place as usize).copied();
+        let Some(pairs) = self.with_profile(pairs, direction.unwrap_or(Direction::Forward))? else {
+            return self.edits_of(link.blocks, pairs);
+        };
+        let bare = self.without_profile(link.blocks);
+        let edits = self.edits_of(&bare, &pairs.iter().collect::<Vec<_>>())?;
+        Ok(self.whole_profile(&bare, edits))
     }
 
     fn check(&self, _place: u32, planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
@@ -124,7 +133,7 @@ impl LinkKind {
                 *owner = owner.filter(|key| *key == spec.key);
             }
         }
-        Self { registry, owners, folder }
+        Self { registry, owners, folder, directions: Vec::new() }
     }
 
     /// The edits that `pairs` of key and text mean for a link with `blocks`.
@@ -220,31 +229,51 @@ impl LinkKind {
         pairs.iter().filter_map(kind_of).collect()
     }
 
-    /// `pairs` with a profile's name replaced by its settings. Queues also have a setting `profile`.
-    fn with_profile(&self, pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, SetError> {
-        let mut all = Vec::new();
-        for &(key, text) in pairs {
-            if key != PROFILE || self.is_word_of_block(text) {
-                all.push((key.clone(), text.clone()));
-                continue;
-            }
-            let wrong = |reason| SetError::Value { key: key.clone(), reason };
-            let Some(shipped) = ShippedProfile::named(text.trim()) else {
-                let fix = suggestion(text, SHIPPED.iter().map(|shipped| shipped.name)).map_or_else(
-                    || "longwire profiles lists them".into(),
-                    |near| format!("did you mean \"{near}\"?"),
-                );
-                return Err(wrong(format!("there is no profile \"{text}\"; {fix}")));
-            };
-            let backward = link.ends_with(Direction::Backward.suffix());
-            let way = if backward { Direction::Backward } else { Direction::Forward };
-            let settings = shipped.settings(way).map_err(|error| wrong(error.to_string()))?;
-            // Keys given explicitly take precedence.
-            let own =
-                |(setting, _): &SettingPair| pairs.iter().any(|(key, _)| block_of(key) == block_of(setting));
-            all.extend(settings.into_iter().filter(|pair| !own(pair)));
-        }
-        Ok(all)
+    /// `pairs` with a profile's name replaced by its settings; none if they name no profile. Queues also have
+    /// a setting `profile`.
+    fn with_profile(
+        &self,
+        pairs: &[&SettingPair],
+        direction: Direction,
+    ) -> Result<Option<Vec<SettingPair>>, SetError> {
+        let is_profile = |pair: &SettingPair| pair.0 == PROFILE && !self.is_word_of_block(&pair.1);
+        // The last one wins, as of other settings.
+        let Some((key, text)) = pairs.iter().rev().copied().find(|pair| is_profile(pair)) else {
+            return Ok(None);
+        };
+        let wrong = |reason| SetError::Value { key: key.clone(), reason };
+        let (name, selected) = Direction::split(text.trim());
+        let shipped = ShippedProfile::named(name).ok_or_else(|| wrong(no_profile(name)))?;
+        let settings = shipped.settings(selected.unwrap_or(direction));
+        let mut all = settings.map_err(|error| wrong(error.to_string()))?;
+        // Keys given explicitly take precedence.
+        all.retain(|(setting, _)| pairs.iter().all(|(key, _)| block_of(key) != block_of(setting)));
+        all.extend(pairs.iter().copied().filter(|pair| !is_profile(pair)).cloned());
+        Ok(Some(all))
+    }
+
+    /// The blocks of a link with those that a profile sets at their defaults.
+    fn without_profile(&self, blocks: &Blocks) -> Blocks {
+        let kept: Blocks =
+            blocks.iter().filter(|(spec, _)| !OF_PROFILES.contains(&spec.key)).cloned().collect();
+        with_defaults(&kept, &self.registry)
+    }
+
+    /// The edits of a link without a profile, `bare`, and those of the keys that they leave as they are
+    /// there. Each gives a whole block: it is the same for every link, whatever that was set to before.
+    fn whole_profile(&self, bare: &Blocks, edits: Vec<Edit>) -> Vec<Edit> {
+        let of_key = |key: &str| bare.iter().find(|(spec, _)| spec.key == key).cloned();
+        let left = OF_PROFILES.iter().filter(|key| edits.iter().all(|edit| edit.spec.key != **key));
+        let left = left.filter_map(|key| {
+            let (spec, values) = of_key(key).or_else(|| Some((without(key)?, Values::made(Vec::new()))))?;
+            Some(whole(spec, values))
+        });
+        let left: Vec<Edit> = left.collect();
+        let given = edits.into_iter().map(|edit| match edit.apply(bare) {
+            Some((spec, values)) if OF_PROFILES.contains(&spec.key) => whole(spec, values),
+            _ => edit,
+        });
+        given.chain(left).collect()
     }
 
     /// Whether some block's own setting `profile` takes this.
@@ -361,6 +390,26 @@ fn block_of(setting: &str) -> &str {
 
 /// The setting that replaces those of a profile.
 const PROFILE: &str = "profile";
+/// The keys that a profile sets, or else puts to their defaults.
+const OF_PROFILES: [&str; 7] = ["rate", "delay", "queue", "loss", "bit-error", "duplicate", "reorder"];
+
+/// The edit that sets all values of a block.
+fn whole(spec: &'static Spec, values: Values) -> Edit {
+    let given = values.as_slice().iter().cloned().enumerate().collect();
+    Edit { spec, given, fresh: Some(values) }
+}
+
+/// Why no profile of this name can be set.
+fn no_profile(name: &str) -> String {
+    let fix: String = match suggestion(name, SHIPPED.iter().map(|shipped| shipped.name)) {
+        _ if name.ends_with(".toml") || name.contains('/') => {
+            "a file of your own can't be set while it runs: set its keys".into()
+        }
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => "longwire profiles lists them".into(),
+    };
+    format!("there is no profile \"{name}\"; {fix}")
+}
 
 /// Refuses filters that steer packets to links to which no path was planned; `planned` are the link's blocks
 /// at the start.
@@ -376,6 +425,7 @@ fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_block::change::set_block;
 
     fn links() -> LiveLinks {
         let text = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
@@ -455,34 +505,96 @@ mod tests {
         assert!(jitter[0].starts_with("delay (jitter): 20 ms, 3 ms"), "{jitter:?}");
     }
 
-    #[test]
-    fn a_profile_stands_for_its_settings() {
-        let pairs = |given: &[(&str, &str)], link: &str| {
-            let pairs: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    /// The settings of the link at `place`, changed by each of `changes` in turn.
+    fn set(links: &LiveLinks, place: u32, changes: &[&[(&str, &str)]]) -> BTreeMap<String, String> {
+        let mut blocks = (*links.known(place)).clone();
+        for pairs in changes {
+            let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
             let pairs: Vec<_> = pairs.iter().collect();
-            links().kind().with_profile(&pairs, link).map_err(|error| error.to_string())
-        };
-        let text =
-            |pairs: Vec<SettingPair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
-        let down = text(pairs(&[("profile", "adsl")], "up.forward").unwrap());
-        let up = text(pairs(&[("profile", "adsl")], "up.backward").unwrap());
-        assert_ne!(down, up);
-        assert!(down.iter().any(|pair| pair.starts_with("rate")), "{down:?}");
-        let own = text(pairs(&[("profile", "adsl"), ("rate", "1mbit")], "up").unwrap());
-        let rates: Vec<_> = own.iter().filter(|pair| pair.starts_with("rate")).collect();
-        assert_eq!(rates, ["rate=1mbit"]);
-        for shipped in SHIPPED {
-            for link in ["x.forward", "x.backward"] {
-                let all = pairs(&[("profile", shipped.name)], link).unwrap();
-                let all: Vec<_> = all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-                changed(&all).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
+            let link = CurrentObject { place, blocks: &blocks };
+            let edits =
+                links.kind().edits(&link, &pairs).unwrap_or_else(|error| panic!("{pairs:?}: {error}"));
+            for edit in edits {
+                let (spec, values) = edit.apply(&blocks).unwrap();
+                set_block(&mut blocks, spec, values);
             }
         }
-        for (name, fix) in [("ltee", "did you mean \"lte\"?"), ("my.toml", "longwire profiles lists them")] {
-            let error = pairs(&[("profile", name)], "up").unwrap_err();
-            assert_eq!(error, format!("profile: there is no profile \"{name}\"; {fix}"));
+        links.kind().settings(&blocks)
+    }
+
+    /// Whatever the link had before, and in the direction of each half. Keys that no profile has are kept.
+    #[test]
+    fn a_profile_makes_the_link_that_a_scenario_with_it_has() {
+        let duplex = |keys: &str| {
+            let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
+            let link = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n";
+            LiveLinks::new(&longwire_scenario::plan_of(&(ports.concat() + link + keys)), &[])
+        };
+        let links = duplex("mtu = 1400\nduplicate = \"1 %\"\nqueue = \"codel\"\n");
+        for second in SHIPPED {
+            let wanted = duplex(&format!("mtu = 1400\nprofile = \"{}\"\n", second.name));
+            for first in SHIPPED {
+                for place in [0, 1] {
+                    let changes = [[("profile", first.name)], [("profile", second.name)]];
+                    let settings = set(&links, place, &[&changes[0], &changes[1]]);
+                    assert_eq!(settings, wanted.settings(place), "{} after {}", second.name, first.name);
+                }
+            }
         }
-        assert_eq!(pairs(&[("profile", "osaka")], "up").unwrap().len(), 1, "a queue's own");
+        // The settings given beside it win, in any order.
+        for own in [[("jitter", "3ms"), ("profile", "lte")], [("profile", "lte"), ("jitter", "3ms")]] {
+            let mut wanted = duplex("mtu = 1400\nprofile = \"lte\"\n").settings(0);
+            wanted.insert("jitter".into(), "3 ms".into());
+            assert_eq!(set(&links, 0, &[&own]), wanted);
+        }
+        let own = set(
+            &links,
+            0,
+            &[&[("profile", "leo")], &[("profile", "adsl"), ("rate", "1mbit"), ("loss", "1%")]],
+        );
+        let wanted = duplex("mtu = 1400\nprofile = \"adsl\"\nrate = \"1 Mbit/s\"\nloss = \"1 %\"\n");
+        assert_eq!(own, wanted.settings(0));
+    }
+
+    /// The name selects a direction, or else the link has one.
+    #[test]
+    fn a_profile_is_set_in_the_links_direction() {
+        let port = |name: char| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
+        let text = ('a'..='f').map(port).collect::<String>()
+            + "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\nprofile = \"adsl.backward\"\n"
+            + "[[link]]\nname = \"my.backward\"\nfrom = \"c\"\nto = \"d\"\n"
+            + "[[link]]\nbetween = [\"e\", \"f\"]\n";
+        let links = LiveLinks::new(&longwire_scenario::plan_of(&text), &[]);
+        let rate = |name: &str, profile: &str| {
+            set(&links, links.place(name).unwrap(), &[&[("profile", profile)]])["rate"].clone()
+        };
+        for (name, rates) in [
+            ("up", "640 kbit/s"),
+            ("my.backward", "6.144 Mbit/s"),
+            ("e-f", "6.144 Mbit/s"),
+            ("f-e", "640 kbit/s"),
+        ] {
+            assert_eq!(rate(name, "adsl"), rates, "{name}");
+            assert_eq!(rate(name, "adsl.backward"), "640 kbit/s", "{name}");
+            assert_eq!(rate(name, "adsl.forward"), "6.144 Mbit/s", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_set_says_why() {
+        let links = links();
+        let set = |name: &str| {
+            let pair = ("profile".to_owned(), name.to_owned());
+            links.kind().with_profile(&[&pair], Direction::Forward).map_err(|error| error.to_string())
+        };
+        for (name, fix) in [
+            ("ltee", "did you mean \"lte\"?"),
+            ("mine", "longwire profiles lists them"),
+            ("my.toml", "a file of your own can't be set while it runs: set its keys"),
+        ] {
+            assert_eq!(set(name).unwrap_err(), format!("profile: there is no profile \"{name}\"; {fix}"));
+        }
+        assert_eq!(set("osaka").unwrap(), None, "a queue's own");
     }
 
     #[test]

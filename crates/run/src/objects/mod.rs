@@ -50,6 +50,8 @@ pub enum NoticedChange {
     Applied {
         /// Number of changed objects.
         changed: usize,
+        /// The scenario that was asked for, if it was applied whole.
+        scenario: Option<String>,
     },
     /// Programs of a router, which are not saved.
     Program(ProgramChange),

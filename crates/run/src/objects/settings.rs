@@ -44,7 +44,7 @@ pub(crate) fn ramp_of(pairs: &[SettingPair]) -> Result<(Option<Ramp>, Vec<&Setti
 /// The refusal of a change, from the error of its run.
 pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
     match (error, ramp) {
-        (RemoteError::Gone, _) => SetError::Unavailable(RemoteError::Gone.to_string()),
+        (unknown @ (RemoteError::Gone | RemoteError::Late), _) => SetError::Unavailable(unknown.to_string()),
         (RemoteError::Refused(reason), Some(_)) => SetError::Value { key: RAMP.into(), reason },
         (RemoteError::Refused(reason), None) => SetError::Refused(reason),
     }

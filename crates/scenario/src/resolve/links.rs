@@ -3,6 +3,7 @@
 use super::blocks::Profiles;
 use super::profile_files::{ProfileCache, merged};
 use super::{Entry, Resolver};
+use crate::direction::Direction;
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile};
 use crate::read::BESIDE_RATE;
@@ -41,6 +42,17 @@ struct LinkDirection<'e> {
     suffix: &'static str,
     overrides: Option<&'e file::Direction>,
     back: bool,
+}
+
+impl LinkDirection<'_> {
+    /// The direction of the profiles to which this link is set while it runs: that of its own profile, if
+    /// its name selects one for this link alone, else that of the link.
+    fn of_profiles(&self, written: &file::Link) -> Direction {
+        let simplex = written.profile.as_ref().filter(|_| self.suffix.is_empty());
+        let own = self.overrides.and_then(|own| own.profile.as_ref()).or(simplex);
+        let selected = own.and_then(|own| Direction::split(&own.text).1);
+        selected.unwrap_or(if self.back { Direction::Backward } else { Direction::Forward })
+    }
 }
 
 /// What is the same for each number of an entry: its settings, and the profile of each direction.
@@ -115,7 +127,8 @@ impl Resolver<'_, '_> {
                 links.matches.push((place, (*source, *destination, span.clone())));
             }
             let (from, to) = if direction.back { (ends.1, ends.0) } else { ends };
-            links.links.push(Link { name, profile, from, to });
+            let way = direction.of_profiles(written);
+            links.links.push(Link { name, profile, from, to, direction: way });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
             links.media.push(medium);
             links.matched.push(!matches.is_empty() || only.is_some());

@@ -1,9 +1,10 @@
 //! The key `profile`: settings of links where their own keys give none.
 
 use super::{Entry, Resolver};
+use crate::direction::Direction;
 use crate::file::{BlockText, ProfileFile};
 use crate::finding::{ScenarioError, suggestion};
-use crate::library::{self, Direction, SHIPPED, ShippedProfile};
+use crate::library::{self, SHIPPED, ShippedProfile};
 use crate::read::BESIDE_RATE;
 use crate::written::{Text, Written};
 use longwire_settings::plain_file::text_of;
@@ -27,15 +28,12 @@ impl Resolver<'_, '_> {
         cache: &mut ProfileCache,
     ) -> Option<Vec<BlockText>> {
         let text = self.term(entry, "profile", written)?.0;
-        let directions = [Direction::Forward, Direction::Backward];
-        let (name, direction) = directions
-            .into_iter()
-            .find_map(|direction| Some((text.strip_suffix(direction.suffix())?.to_owned(), direction)))
-            .unwrap_or((text, directions[usize::from(back)]));
-        let named = match cache.entry(name.clone()) {
+        let (name, selected) = Direction::split(&text);
+        let direction = selected.unwrap_or(if back { Direction::Backward } else { Direction::Forward });
+        let named = match cache.entry(name.to_owned()) {
             Place::Occupied(known) => known.get().clone(),
             Place::Vacant(place) => {
-                place.insert(self.read_profile_file(entry, written, &name).map(Rc::new)).clone()
+                place.insert(self.read_profile_file(entry, written, name).map(Rc::new)).clone()
             }
         }?;
         let mut blocks = named.direction(direction);

@@ -7,12 +7,13 @@ use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
 use longwire_report::shown;
+use longwire_run::named_files::named_files;
 use longwire_scenario::library::Direction;
 use longwire_scenario::{Plan, ScenarioError, contradictions, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Options for both directions and for each.
@@ -83,6 +84,9 @@ pub struct LinkArgs {
     down: Settings,
 }
 
+/// The name of the link from the near end, or the beginning of the names of several.
+const UP: &str = "up";
+
 /// What the links are between.
 #[derive(Debug, Clone, Copy)]
 pub enum LinkEnds {
@@ -140,15 +144,20 @@ impl LinkArgs {
         }
         let up = self.way(&self.up, self.trace_up.as_ref(), Direction::Backward)?;
         let down = self.way(&self.down, self.trace_down.as_ref(), Direction::Forward)?;
-        text += &links_between((NEAR, FAR), ("up", "down"), up, down);
-        parse(command, &text).map_err(|error| explained(&error))
+        text += &links_between((NEAR, FAR), (UP, "down"), up, down);
+        let mut plan = parse(command, &text).map_err(|error| explained(&error))?;
+        // Links without a profile do not say it themselves; there are no others than these.
+        for link in plan.links.iter_mut().filter(|link| link.name.starts_with(UP)) {
+            link.direction = Direction::Backward;
+        }
+        Ok(plan)
     }
 
-    /// The files that it is made of.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
+    /// The files that it is made of: those that options name, and those that a profile among them names.
+    pub fn files(&self) -> Vec<PathBuf> {
         let named = [&self.profile, &self.trace, &self.trace_up, &self.trace_down].into_iter().flatten();
         let values = [&self.up, &self.down].into_iter().flat_map(|own| own.0.values());
-        named.chain(values).map(Path::new).filter(|file| file.is_file())
+        named_files(Path::new(""), named.chain(values).map(String::as_str))
     }
 
     /// Options of netem that were not converted.
@@ -549,6 +558,36 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("did you mean \"adsl\"?"), "{error}");
+    }
+
+    /// A profile that is set while it runs is up on the way out, also if the command was given none.
+    #[test]
+    fn the_links_know_their_directions() {
+        let options = netem("delay 30ms rate 2mbit limit 20").unwrap();
+        let several =
+            LinkArgs { netem: Some(options), rate: None, delay: None, queue: None, ..args("1mbit", "") };
+        for (given, links) in [(args("1mbit", ""), 2), (several, 4)] {
+            let plan = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
+            let directions: Vec<_> = plan.links.iter().map(|link| link.direction).collect();
+            let (up, down) = directions.split_at(links / 2);
+            assert!(directions.len() == links && up.iter().all(|way| *way == Direction::Backward));
+            assert!(down.iter().all(|way| *way == Direction::Forward), "{directions:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_made_of_what_its_profile_names_too() {
+        let folder = std::env::temp_dir().join(format!("longwire-link-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [profile, trace] = ["mine.toml", "trace"].map(|name| folder.join(name));
+        std::fs::write(&profile, format!("file = \"{}\"", trace.display())).unwrap();
+        std::fs::write(&trace, "").unwrap();
+        let name = profile.display().to_string();
+        let backward = format!("profile={name}.backward");
+        for given in [LinkArgs { profile: Some(name), ..args("1mbit", "") }, args("1mbit", &backward)] {
+            assert_eq!(given.files(), [profile.clone(), trace.clone()]);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -196,10 +196,11 @@ impl Args {
 
     /// Checks that no file is written twice, or over one that the link is made of.
     fn check_apart(&self) -> anyhow::Result<()> {
+        let read = self.link.files();
         let [log, series, record] = self.records.files();
         let written = [log, series, record, &self.json, &self.messages].into_iter().flatten();
         let own = written.map(PathBuf::as_path).filter(|file| !is_shared(file));
-        check_apart(self.link.files(), own)
+        check_apart(read.iter().map(PathBuf::as_path), own)
     }
 
     fn run_behind_link(&mut self, users: &Users) -> anyhow::Result<Outcome> {

@@ -4,19 +4,21 @@ use super::Args;
 use super::outputs::{Outputs, is_shared, is_standard_error};
 use crate::inputs::keep_inputs;
 use longwire_lab::User;
+use longwire_run::named_files::named_files;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Writes an error of a command line that could not be parsed to where its `--json` says, if it is one of
-/// this command and has one: never over a file that another option names. Returns whether that was standard
-/// error.
+/// this command and has one: never over a file that another option names, or a profile that one names.
+/// Returns whether that was standard error.
 pub fn write_usage_error(words: &[OsString], error: &Value) -> bool {
     let named = Named::of(words.get(1..).unwrap_or_default());
     let Some(file) = &named.report else { return false };
     let write = || {
         if !is_shared(file) {
-            let others: Vec<&Path> = named.others.iter().map(PathBuf::as_path).collect();
+            let others = named_files(Path::new(""), named.others.iter().map(String::as_str));
+            let others: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
             keep_inputs([file], &others)?;
         }
         let outputs = Outputs { user: named.user.as_deref().map(User::find).transpose()? };
@@ -36,7 +38,7 @@ struct Named {
     /// The user of `--user`.
     user: Option<String>,
     /// The values of the other options, some of which are files.
-    others: Vec<PathBuf>,
+    others: Vec<String>,
 }
 
 impl Named {
@@ -82,7 +84,7 @@ impl Named {
         }
         // In the settings of a direction there may be a trace.
         let settings = value.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim()));
-        self.others.extend(settings.chain([value]).map(PathBuf::from));
+        self.others.extend(settings.chain([value]).map(str::to_owned));
     }
 }
 
@@ -129,17 +131,21 @@ mod tests {
     fn no_file_of_another_option_is_overwritten() {
         let folder = std::env::temp_dir().join(format!("longwire-usage-error-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
-        let [own, link, report] = ["own", "link", "report"].map(|name| folder.join(name));
+        let [own, link, report, profile] =
+            ["own", "link", "report", "profile.toml"].map(|name| folder.join(name));
         fs::write(&own, "kept").unwrap();
+        fs::write(&profile, format!("rate = {{ kind = \"trace\", file = \"{}\" }}", own.display())).unwrap();
         symlink(&own, &link).unwrap();
         let write = |options: &str, file: &Path| {
             let line = format!("longwire exec {options} --rate foo --json={} -- true", file.display());
             let words: Vec<_> = line.split(' ').map(OsString::from).collect();
             write_usage_error(&words, &json!({ "error": "foo" }))
         };
-        let name = own.display();
+        let (name, profile) = (own.display(), profile.display());
         for options in [
             format!("--profile {name}"),
+            format!("--profile {profile}"),
+            format!("--down profile={profile}.backward"),
             format!("--trace={name}"),
             format!("--up rate.kind=trace,rate.file={name}"),
             format!("--log={name}"),
