@@ -44,21 +44,37 @@ pub enum EditError {
     /// What is to be added begins with keys, which would join the last section of the scenario.
     #[error("\"{0}\" belongs to no section: begin with one, such as [[link]]")]
     NoSection(String),
+    /// What is to be removed would be there again, and would not begin anew.
+    #[error("\"{0}\" is removed and added at one instant, and would stay as it is: do one after the other")]
+    Again(String),
 }
 
 /// The text without the entries named in `remove`, and with the sections `add` appended.
 ///
 /// # Errors
-/// If there is no entry of a name, its section makes several objects, or `add` does not begin with a section.
+/// If there is no entry of a name, its section makes several objects, `add` has keys of another section than
+/// its own, or adds again what is removed.
 pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
     let first = add.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     if let Some(line) = first.filter(|line| !line.starts_with('[')) {
         return Err(EditError::NoSection(line.to_owned()));
     }
+    // Faults of the syntax are reported when the whole is read.
+    let (added, errors) = DeTable::parse_recoverable(add);
+    let added = added.get_ref();
+    // A table without an entry of its own would join the last entry of the scenario.
+    let is_table = |word: &&&str| added.get(**word).is_some_and(|value| value.get_ref().is_table());
+    let alone = NAMED.iter().chain([&OF_ROUTERS]).find(is_table);
+    if let Some(word) = alone.filter(|_| errors.is_empty()) {
+        return Err(EditError::NoSection(format!("[{word}]")));
+    }
     let mut text = text.to_owned();
     for name in remove {
         let mut ends = ports_of_router(&text, name);
         let (cut, section) = without_section(&text, name, &NAMED)?;
+        if is_again(&text, added, (section, name)) {
+            return Err(EditError::Again(name.clone()));
+        }
         text = cut;
         match section {
             "link" | "source" => continue,
@@ -76,6 +92,18 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
         }
     }
     Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
+}
+
+/// Whether `added` has the entry of this section and name, too. A link with other ends is another link.
+fn is_again(text: &str, added: &DeTable<'_>, (section, name): (&str, &str)) -> bool {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let is_it = |entry: &&DeTable<'_>| EntryName::of(entry).whole.as_deref() == Some(name);
+    let Some(there) = entries(root.get_ref(), section).find(is_it) else { return false };
+    let ends = |entry: &DeTable<'_>| {
+        let ends = ends_of(entry).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        (EntryName::of(entry).duplex, ends)
+    };
+    entries(added, section).filter(is_it).any(|entry| section != "link" || ends(entry) == ends(there))
 }
 
 /// The names that [`edited`] can remove: of sections that make one object each, and with which no others go.
@@ -283,6 +311,8 @@ fn section_called(
     if !errors.is_empty() {
         return Err(EditError::NotToml);
     }
+    // Its name may only begin like those of a count.
+    let mut counted = None;
     for &section in kinds {
         let Some(DeValue::Array(entries)) = root.get_ref().get(section).map(toml::Spanned::get_ref) else {
             continue;
@@ -307,11 +337,11 @@ fn section_called(
                 && let Some(beginning) = before_number
                 && name.starts_with(beginning)
             {
-                return Err(EditError::Counted { name: name.into(), section });
+                counted = counted.or(Some(EditError::Counted { name: name.into(), section }));
             }
         }
     }
-    Err(EditError::Unknown(name.into()))
+    Err(counted.unwrap_or_else(|| EditError::Unknown(name.into())))
 }
 
 /// The name of an entry.
@@ -395,8 +425,10 @@ fn long_strings(text: &str) -> Vec<Range<usize>> {
 
 /// The key that a header line names.
 fn key_of(line: &str) -> Option<&str> {
-    let inside = line.strip_prefix("[[").or_else(|| line.strip_prefix('['))?;
+    let entry = line.strip_prefix("[[");
+    let inside = entry.or_else(|| line.strip_prefix('['))?;
     let key = inside.split(']').next()?.trim();
+    let key = if entry.is_some() { key.trim_matches(['"', '\'']) } else { key };
     // A line of nested arrays also begins with brackets.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
     (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
@@ -463,6 +495,36 @@ mod tests {
         assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
         let keys = edited(TEXT, "# One more.\nworkers = 2\n[[link]]\nname = \"x\"\n", &[]);
         assert_eq!(keys, Err(EditError::NoSection("workers = 2".into())));
+        // These would be keys of the last link.
+        let keys = edited(TEXT, "[[host]]\nname = \"b\"\n[link.queue]\nkind = \"red\"\n", &[]);
+        assert_eq!(keys, Err(EditError::NoSection("[link]".into())));
+    }
+
+    /// What is kept has the settings that it has: those of its new section would be ignored.
+    #[test]
+    fn nothing_is_removed_and_added_at_one_instant() {
+        let again = |name: &str, add: &str| edited(TEXT, add, &[name.into()]);
+        let up = |ends: &str| format!("[[link]]\nname = \"up\"\n{ends}\nrate = \"2 Mbit/s\"\n");
+        assert_eq!(again("up", &up("between = [\"a\", \"b\"]")), Err(EditError::Again("up".into())));
+        let unnamed = "[[link]]\nfrom = \"a\"\nto = \"c\"\nrate = \"2 Mbit/s\"\n";
+        assert_eq!(again("a-c", unnamed), Err(EditError::Again("a-c".into())));
+        // Links with other ends are others.
+        for ends in ["between = [\"b\", \"a\"]", "from = \"a\"\nto = \"b\""] {
+            let moved = again("up", &up(ends)).unwrap();
+            assert!(moved.contains("2 Mbit/s") && !moved.contains("1 Mbit/s"), "{moved}");
+        }
+        let host = "[[host]]\nname = \"x\"\nmtu = 1400\n";
+        let is_again = |text: &str| edited(text, host, &["x".into()]) == Err(EditError::Again("x".into()));
+        assert!(is_again("[[host]]\nname = \"x\"\n") && !is_again("[[port]]\nname = \"x\"\n"));
+    }
+
+    #[test]
+    fn a_name_that_begins_like_those_of_a_count_is_found() {
+        let text = "[[host]]\nname = \"h{n}\"\ncount = 2\n\n[[link]]\nname = \"up{n}\"\ncount = 2\n\n\
+            [[host]]\nname = \"hub\"\n\n[[link]]\nname = \"uplink\"\nfrom = \"hub\"\nto = \"h1\"\n";
+        let without = edited(text, "", &["hub".into()]).unwrap();
+        assert!(!without.contains("hub") && without.ends_with("name = \"up{n}\"\ncount = 2\n"), "{without}");
+        assert!(edited(text, "", &["h1".into()]).unwrap_err().to_string().contains("with a count"));
     }
 
     #[test]
@@ -505,6 +567,10 @@ mod tests {
             [[link]]\nname = \"other\"\nbetween = [\"a\", \"x\"]\n";
         assert_eq!(without, left);
         assert!(changed_sections(text, &without).is_empty());
+        // A section's name may have quotes.
+        let quoted = "[[\"host\"]]\nname = \"a\"\n\n[[host]]\nname = \"b\"\n\n[['host']]\nname = \"c\"\n";
+        let without = edited(quoted, "", &["b".into()]).unwrap();
+        assert_eq!(without, "[[\"host\"]]\nname = \"a\"\n\n[['host']]\nname = \"c\"\n");
         // Sections in a string are not the scenario's.
         let staged = "[[at]]\nadd = '''\n[[router]]\nname = \"r\"\n'''\n\n[[router]]\nname = \"r\"\n";
         let without = edited(staged, "", &["r".into()]).unwrap();

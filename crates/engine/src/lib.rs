@@ -54,7 +54,7 @@ pub use own_losses::OwnLosses;
 pub use ports::GONE_PORT;
 pub use remote::{Bases, Changed, MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use retired::RetiredNode;
-pub use rewiring::{InTurn, Part, Rewiring};
+pub use rewiring::{InTurn, Part, Removed, Rewiring};
 pub use rewiring_step::{AtNode, PartSource};
 pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};

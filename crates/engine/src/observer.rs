@@ -47,6 +47,10 @@ pub trait Sampler: Send {
     /// Whether a link is sampled.
     fn samples(&self, place: u32) -> bool;
 
+    /// Receives the last counters of a sampled link, by its place in the plan so far: a planned rewiring
+    /// removes it at `time`, with what it drops then.
+    fn removed(&mut self, time: Nanos, place: u32, stats: &LinkStats);
+
     /// A planned rewiring was made: places are those of its plan from now on.
     fn rewired(&mut self);
 }

@@ -100,8 +100,10 @@ impl Target {
 /// Failure of a request to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteError {
-    /// The worker has ended or did not answer in time.
+    /// The worker has ended, or has no such object.
     Gone,
+    /// The worker did not answer in time. It may still do what was asked.
+    Late,
     /// The change was refused; no part of it was made.
     Refused(String),
 }
@@ -109,7 +111,11 @@ pub enum RemoteError {
 impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("the run has ended or does not answer"),
+            Self::Gone => f.write_str("the run has ended"),
+            Self::Late => {
+                let seconds = PATIENCE.as_secs();
+                write!(f, "the run did not answer within {seconds} s, and may still do what was asked")
+            }
             Self::Refused(why) => f.write_str(why),
         }
     }
@@ -126,8 +132,8 @@ pub struct Remote {
     pub(crate) rewiring: Arc<RwLock<()>>,
 }
 
-/// Longest wait for a worker's answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for a worker's answer, except where the result must be known.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between checks for an answer.
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -166,7 +172,7 @@ impl Remote {
         let mut lateness = Lateness::default();
         let mut counting = self.inboxes.len();
         while counting > 0 {
-            let part = looked_for(&answers)?;
+            let part = looked_for(&answers, PATIENCE)?;
             if let Some(first) = part.next {
                 self.tell(part.worker, Command::Report { first, reply: reply.clone() })?;
             } else {
@@ -199,7 +205,7 @@ impl Remote {
         self.ring();
         // A worker that has ended drops its reply.
         drop(reply);
-        self.inboxes.iter().map(|_| looked_for(&answers)).collect()
+        self.inboxes.iter().map(|_| looked_for(&answers, PATIENCE)).collect()
     }
 
     /// Totals of all workers outside links, and the time of the last answer on the engine's clock. Fast,
@@ -213,9 +219,11 @@ impl Remote {
             inbox.send(Command::Flow(reply.clone())).map_err(|_| RemoteError::Gone)?;
         }
         self.ring();
+        // A worker that has ended drops its reply.
+        drop(reply);
         let (mut all, mut last) = (FlowStats::default(), Nanos::ZERO);
         for _ in &self.inboxes {
-            let (flow, at) = looked_for(&answers)?;
+            let (flow, at) = looked_for(&answers, PATIENCE)?;
             all.add(&flow);
             last = last.max(at);
         }
@@ -258,6 +266,28 @@ impl Remote {
         node: NodeRef,
         act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
+        self.at_node_within(PATIENCE, node, act)
+    }
+
+    /// As [`Remote::at_node`], but waits for the result as long as the worker runs: for callers who have to
+    /// know what was done.
+    ///
+    /// # Errors
+    /// If the node is no `N`, or the worker has ended.
+    pub fn at_node_surely<N: Node, T: Send + 'static>(
+        &self,
+        node: NodeRef,
+        act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
+    ) -> Result<T, RemoteError> {
+        self.at_node_within(Duration::MAX, node, act)
+    }
+
+    fn at_node_within<N: Node, T: Send + 'static>(
+        &self,
+        patience: Duration,
+        node: NodeRef,
+        act: impl FnOnce(&mut N, Nanos) -> T + Send + 'static,
+    ) -> Result<T, RemoteError> {
         let (reply, answer) = sync_channel(1);
         let act = move |node: &mut dyn Node, now| {
             let node: &mut dyn Any = node;
@@ -266,7 +296,7 @@ impl Remote {
             let _ = reply.send(done);
         };
         self.tell(node.worker, Command::AtNode { place: node.place, act: Box::new(act) })?;
-        let answer = looked_for(&answer)?;
+        let answer = looked_for(&answer, patience)?;
         answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
     }
 
@@ -291,7 +321,7 @@ impl Remote {
             self.tell(worker, command(part, reply)).map(|()| answer)
         });
         let answers = asked.collect::<Result<Vec<_>, _>>()?;
-        answers.iter().map(looked_for).collect()
+        answers.iter().map(|answer| looked_for(answer, PATIENCE)).collect()
     }
 
     /// Sends a command to one worker.
@@ -303,15 +333,16 @@ impl Remote {
     }
 }
 
-/// Polls for an answer for at most [`PATIENCE`]. Its room was allocated by this thread, and this thread wakes
+/// Polls for an answer for at most `patience`. Its room was allocated by this thread, and this thread wakes
 /// by itself, because a worker that has to wake another holds up packets by that system call.
-pub(crate) fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
+pub(crate) fn looked_for<T>(answer: &Receiver<T>, patience: Duration) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {
         match answer.try_recv() {
             Ok(answer) => return Ok(answer),
-            Err(TryRecvError::Empty) if asked.elapsed() < PATIENCE => thread::sleep(LOOK),
-            Err(_) => return Err(RemoteError::Gone),
+            Err(TryRecvError::Disconnected) => return Err(RemoteError::Gone),
+            Err(TryRecvError::Empty) if asked.elapsed() < patience => thread::sleep(LOOK),
+            Err(TryRecvError::Empty) => return Err(RemoteError::Late),
         }
     }
 }
@@ -362,4 +393,21 @@ pub(crate) enum Step {
     Now,
     /// Make them at this time of the engine's clock.
     At(Nanos),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_late_is_not_one_that_has_ended() {
+        let (reply, answer) = sync_channel(1);
+        assert_eq!(looked_for(&answer, Duration::ZERO), Err(RemoteError::Late));
+        reply.send(7).unwrap();
+        assert_eq!(looked_for(&answer, Duration::ZERO), Ok(7));
+        drop(reply);
+        assert_eq!(looked_for(&answer, Duration::MAX), Err(RemoteError::Gone));
+        let said = "the run did not answer within 5 s, and may still do what was asked";
+        assert_eq!(RemoteError::Late.to_string(), said);
+    }
 }

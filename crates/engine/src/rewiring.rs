@@ -12,11 +12,13 @@ use crate::rewiring_step::{AtNode, PartSource, RewiringStep};
 use crate::setup::PortSetup;
 use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
+use longwire_block::path::LinkRef;
 use longwire_block::{Node, PortError};
-use longwire_link::Joining;
+use longwire_link::{Joining, LinkStats};
 use longwire_units::Nanos;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 /// The changes of a rewiring.
 pub struct Rewiring {
@@ -60,6 +62,15 @@ pub struct Part {
     pub sources_leaving: Vec<u32>,
     /// Traffic sources that join, by index: those behind all others last, in order.
     pub sources: Vec<(u32, PartSource)>,
+}
+
+/// The outcome of a rewiring for what it has removed.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// The errors of ports.
+    pub errors: Vec<PortError>,
+    /// The last counters of links, with what they dropped.
+    pub links: Vec<(LinkRef, LinkStats)>,
 }
 
 /// Which of a worker's nodes decide in turn.
@@ -116,29 +127,30 @@ impl Rewiring {
 impl Remote {
     /// Rewires the engine: a single worker at one instant. Several add what is new, take the map, and remove
     /// links, each step after all have done the one before. A report that counts links in parts ends first.
-    /// Returns the errors of ports that have left.
+    /// Returns the outcome for what has left. It waits as long as the workers run: one that is late does
+    /// its step all the same, and no rewiring may be half made.
     ///
     /// # Errors
-    /// If a worker has ended or does not answer.
+    /// If a worker has ended.
     ///
     /// # Panics
     /// If there is not one part for each worker.
-    pub fn rewire(&self, mut rewiring: Rewiring) -> Result<Vec<PortError>, RemoteError> {
+    pub fn rewire(&self, mut rewiring: Rewiring) -> Result<Removed, RemoteError> {
         assert_eq!(rewiring.parts.len(), self.workers(), "a part for each worker");
         for (worker, part) in (0..).zip(&mut rewiring.parts) {
             let waker = self.waker(worker);
             part.nodes.iter_mut().for_each(|(_, node)| node.set_waker(&waker));
         }
         let _alone = self.rewiring.write().unwrap_or_else(PoisonError::into_inner);
-        let mut errors = Vec::new();
+        let mut removed = Removed::default();
         for round in rewiring.rounds() {
-            errors.extend(self.all_do(round)?);
+            self.all_do(round, &mut removed)?;
         }
-        Ok(errors)
+        Ok(removed)
     }
 
     /// Runs a step at each worker, and waits for all. Ports that have left end here.
-    fn all_do(&self, steps: Vec<RewiringStep>) -> Result<Vec<PortError>, RemoteError> {
+    fn all_do(&self, steps: Vec<RewiringStep>, removed: &mut Removed) -> Result<(), RemoteError> {
         let mut answers = Vec::with_capacity(steps.len());
         for (worker, step) in (0..).zip(steps) {
             let (reply, answer) = sync_channel(1);
@@ -146,11 +158,12 @@ impl Remote {
             answers.push(answer);
         }
         // What workers return is freed here.
-        let mut errors = Vec::new();
-        for answer in &answers {
-            let mut step = looked_for(answer)?;
-            errors.extend(step.finish_ports());
+        for (worker, answer) in (0..).zip(&answers) {
+            let mut step = looked_for(answer, Duration::MAX)?;
+            removed.errors.extend(step.finish_ports());
+            let links = step.leaving.iter().map(|&link| LinkRef::new(worker, link));
+            removed.links.extend(links.zip(step.left.drain(..)));
         }
-        Ok(errors)
+        Ok(())
     }
 }

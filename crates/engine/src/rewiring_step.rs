@@ -7,7 +7,7 @@ use crate::retired::RetiredNode;
 use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
 use longwire_block::{JoiningSource, Node, PortError};
-use longwire_link::Joining;
+use longwire_link::{Joining, LinkStats};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(crate) struct RewiringStep {
     pub wheel: Option<Wheel>,
     pub map: Option<Arc<Map>>,
     pub leaving: Vec<u32>,
+    /// The last counters of the links that have left, in the order of `leaving`.
+    pub left: Vec<LinkStats>,
     pub drained: bool,
     pub exact: bool,
     pub ports: Vec<(u32, Option<PortSlot>)>,

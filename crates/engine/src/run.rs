@@ -6,6 +6,7 @@ use crate::remote::{Command, Remote};
 use crate::rewiring::Rewiring;
 use crate::setup::Setup;
 use crate::stats::Report;
+use crate::windows::Presence;
 use crate::worker::Worker;
 use longwire_block::{Port, PortError};
 use longwire_units::Nanos;
@@ -84,7 +85,9 @@ impl Setup {
         let mut threads = Vec::new();
         for (parts, _) in self.into_parts(true, Nanos::ZERO) {
             let rewirings = std::mem::take(&mut steps);
+            let presence = Presence(parts.windows.as_ref().map(|windows| Arc::clone(&windows.barrier)));
             threads.push(std::thread::spawn(move || {
+                let _presence = presence;
                 let mut worker = Worker { rewirings, ..Worker::new(parts) };
                 let end = if workers == 1 { worker.run_simulated(until) } else { worker.run_windows(until) };
                 if let Some(end) = end {

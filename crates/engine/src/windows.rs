@@ -219,8 +219,23 @@ pub(crate) struct WindowBarrier {
     notices: [Vec<Notice>; 2],
     /// Each worker's pending changes when nothing else is left.
     pending: Vec<Mutex<PendingChanges>>,
+    /// Whether a worker has panicked, for which nobody waits any more.
+    abandoned: AtomicBool,
     /// How often a waiting worker looks before it lets others use its processor.
     pub patience: u32,
+}
+
+/// A worker's part in the meetings: if it ends by a panic, the others' waits and runs end.
+pub(crate) struct Presence(pub Option<Arc<WindowBarrier>>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(barrier) = &self.0
+        {
+            barrier.abandoned.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Packets that a worker hands over in a window, if it has that many: enough to be worth a meeting, and few
@@ -249,6 +264,7 @@ impl WindowBarrier {
             round: Counter::default(),
             notices: [(); 2].map(|()| (0..workers).map(|_| Notice::default()).collect()),
             pending: (0..workers).map(|_| Mutex::default()).collect(),
+            abandoned: AtomicBool::default(),
             patience: if workers <= processors { PATIENCE } else { 0 },
         }
     }
@@ -280,6 +296,11 @@ impl WindowBarrier {
     /// Whether a meeting has been held. What the others did before it can then be seen.
     pub fn has_been(&self, round: usize) -> bool {
         self.round.0.load(Ordering::Acquire) != round
+    }
+
+    /// Whether a worker comes to no meeting any more, so that none is held.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     /// What all have announced for a meeting that has been held.

@@ -2,10 +2,12 @@
 //! real time every loss is counted.
 
 use crate::support::TestBed;
-use longwire_block::{Port, Stamp};
+use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_engine::{Report, RingKind, TO_THE_END};
+use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// From ports 0 and 1 to port 2 over two links, one of them shared. With several workers, each link is on
@@ -98,5 +100,55 @@ fn nothing_is_lost_uncounted_in_real_time() {
             assert_eq!(report.flow.taken, 1 + 2 * u64::from(EACH), "{what}");
             assert_eq!(report.flow.handed_over, report.flow.received, "{what}");
         }
+    }
+}
+
+/// A port with a fault that shows at its first frame.
+struct FaultyPort;
+
+impl Port for FaultyPort {
+    fn name(&self) -> &'static str {
+        "p0"
+    }
+
+    fn describe(&self) -> String {
+        "faulty".into()
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Source
+    }
+
+    fn receive(&mut self, _: &mut Pool, now: Nanos, _: &mut Batch) -> Result<(), PortError> {
+        panic!("a fault of a driver at {now}");
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        pool.free_batch(batch);
+        Ok(())
+    }
+
+    fn next_arrival(&mut self) -> Option<Nanos> {
+        Some(Nanos::from_millis(3))
+    }
+
+    fn stats(&self) -> PortStats {
+        PortStats::default()
+    }
+}
+
+#[test]
+fn a_worker_that_panics_ends_a_simulated_run_of_several() {
+    for workers in [2, 3] {
+        let (mut ports, mut ends) = ports(Stamp::Source);
+        ports[0] = Box::new(FaultyPort);
+        assert!(ends[2].push_at(Nanos(1), &frame(0, 2, 0)));
+        let setup = TestBed { workers, ..BED }.setup(ports);
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            let _ = ended.send(setup.simulate(TO_THE_END));
+        });
+        let report = end.recv_timeout(Duration::from_secs(60)).expect("the others wait for it");
+        assert!(report.errors.iter().any(|error| error.contains("a worker panicked")), "{report:?}");
     }
 }

@@ -4,7 +4,7 @@
 use longwire_scenario::{Event, ForwarderRequest, Plan, Router, RouterPort};
 use longwire_units::Nanos;
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
 
 const AGAIN: &str = "start the instance again";
@@ -81,6 +81,7 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     for (kind, list) in LISTS {
         compare(kind, &list(now), &list(wanted), &mut all);
     }
+    all.extend(histograms(now, wanted));
     let stay = now.routers.iter().filter_map(|router| Some((router, called(wanted, &router.name)?)));
     let other_links = stay.filter(|(router, then)| router.links != then.links);
     all.extend(other_links.map(|(router, _)| FixedDifference {
@@ -88,6 +89,29 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
         reason: format!("other links would begin at its ports, which its programs name by number: {AGAIN}"),
     }));
     all
+}
+
+/// The links that stay, and record a histogram in one of the plans only.
+fn histograms(now: &Plan, wanted: &Plan) -> Option<FixedDifference> {
+    let known: HashMap<&str, usize> = now.links.iter().map(|link| &*link.name).zip(0..).collect();
+    let ends = |plan: &Plan, place: usize| {
+        let link = &plan.links[place];
+        [link.from, link.to].map(|end| plan.end_name(end).to_owned())
+    };
+    let differs = |place: &usize| {
+        known.get(&*wanted.links[*place].name).is_some_and(|&there| {
+            now.profile(there).histogram != wanted.profile(*place).histogram
+                && ends(now, there) == ends(wanted, *place)
+        })
+    };
+    let mut differ = (0..wanted.links.len()).filter(differs);
+    let name = &wanted.links[differ.next()?].name;
+    let what = match differ.count() {
+        0 => format!("link \"{name}\""),
+        more => format!("link \"{name}\" and {more} more"),
+    };
+    let reason = "whether it records a histogram is fixed: remove it, and then add it".into();
+    Some(FixedDifference { what, reason })
 }
 
 /// The router of this name.
@@ -246,6 +270,21 @@ fn text(value: &impl Debug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn histograms_of_links_that_stay_are_fixed() {
+        let plan = |more: &str| {
+            let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
+            let ports = ["a", "b", "c"].map(port).concat();
+            longwire_scenario::plan_of(&format!("{ports}[[link]]\nname = \"up\"\n{more}"))
+        };
+        let before = plan("between = [\"a\", \"b\"]\n");
+        let found = fixed_differences(&before, &plan("between = [\"a\", \"b\"]\nhistogram = true\n"));
+        let what: Vec<_> = found.iter().map(|found| &*found.what).collect();
+        assert_eq!(what, ["link \"up.forward\" and 1 more"]);
+        // With other ends it is another link.
+        assert_eq!(fixed_differences(&before, &plan("between = [\"a\", \"c\"]\nhistogram = true\n")), []);
+    }
 
     /// Also behind those that its description names.
     #[test]

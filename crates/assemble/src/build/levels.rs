@@ -6,7 +6,7 @@ use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
     Admission, AttachSender, AttachmentId, DoesNotFit, ExpectedProcess, Inline, InlineService, Listener,
-    ListenerError, Punt, ServiceThread, Turns, WaitMode,
+    ListenerError, MOST_SERVICES, Punt, ServiceThread, Turns, WaitMode,
 };
 use longwire_scenario::{AboveRequest, LevelWait, Plan, Receiver, RouterLevels};
 use longwire_sched::SettingsError;
@@ -228,7 +228,7 @@ impl BuiltEngine {
 /// The levels above a router in virtual time; none if there are no services.
 ///
 /// # Errors
-/// A control process is requested.
+/// A control process is requested, or there are too many services.
 pub(super) fn in_line(plan: &Plan, index: usize) -> Result<Option<Punt>, LevelsError> {
     let written = &plan.routers[index];
     let mut promised = Admission::new(written.levels.slow);
@@ -242,6 +242,9 @@ pub(super) fn in_line(plan: &Plan, index: usize) -> Result<Option<Punt>, LevelsE
     }
     if services.is_empty() {
         return Ok(None);
+    }
+    if services.len() > MOST_SERVICES {
+        return Err(LevelsError::TooMany);
     }
     let shares: Vec<_> = services.iter().map(|(_, above)| ((), above.name.clone(), above.share)).collect();
     let weights = weights(&promised, &shares);
@@ -263,4 +266,39 @@ pub(super) fn in_line(plan: &Plan, index: usize) -> Result<Option<Punt>, LevelsE
 fn requests_above(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
     let own = plan.forwarders.iter().filter(move |planned| planned.router as usize == router);
     own.filter_map(|planned| planned.request.above.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTER: &str = r#"
+[[host]]
+name = "a"
+address = "10.0.1.9/24"
+
+[[host]]
+name = "b"
+address = "10.0.2.9/24"
+
+[[router]]
+name = "r"
+ports = [{ port = "a", addresses = "10.0.1.1/24" }, { port = "b", addresses = "10.0.2.1/24" }]
+"#;
+
+    #[test]
+    fn in_virtual_time_there_are_no_more_services_than_in_real_time() {
+        let above = |count: usize| {
+            let service = |number| {
+                format!(
+                    "[[forwarder]]\nrouter = \"r\"\nwhere = \"slow-path\"\nservice = \"witness\"\n\
+                     name = \"s{number}\"\npackets = 1\ncycles = 1\n"
+                )
+            };
+            let services: String = (0..count).map(service).collect();
+            in_line(&longwire_scenario::plan_of(&format!("{ROUTER}{services}")), 0)
+        };
+        assert!(matches!(above(MOST_SERVICES), Ok(Some(_))));
+        assert!(matches!(above(MOST_SERVICES + 1), Err(LevelsError::TooMany)));
+    }
 }

@@ -9,9 +9,10 @@ use super::rewire_sources::changed_sources;
 use super::{Shards, links_of, map_over, routers};
 use longwire_block::path::LinkRef;
 use longwire_block::{JoiningSource, Port};
-use longwire_engine::{Part, PortSetup, Rewiring};
+use longwire_engine::{InnerPorts, Map, Part, PortSetup, Rewiring};
 use longwire_link::Joining;
 use longwire_scenario::{Link, Plan};
+use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 
 /// A change from one plan to another.
@@ -75,22 +76,19 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     check_events(new, &added)?;
     check_media(old, &removed)?;
     let segments = changed_segments(old, new, &shards, &mut next)?;
+    check_router_events(new, &segments.new_routers)?;
     let ports = changed_ports(old, new, &mut next);
     let sources = changed_sources(old, new, &ports.joining, &mut next)?;
     let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
     let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
-    let map_before = several.then(|| {
-        // The classifier of the old plan with the longer table.
-        let (paths, port_locations) = (map.paths.clone(), next.port_locations.clone());
-        let mut with = Layout { paths, port_locations, ..layout.clone() };
-        map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
-    });
+    let map_before =
+        several.then(|| map_before((old, layout), &map, &ports, routers::inner_ports(new, &shards)));
     if let Some(map_before) = &map_before {
         next.paths = map_before.paths.clone();
     }
-    let map = longwire_engine::Map { paths: next.paths.clone(), ..map };
+    let map = Map { paths: next.paths.clone(), ..map };
     let leaves = Leaving { links: &leaving, drained };
     let parts = (0..).zip(places);
     let parts = parts.map(|own| part((new, &shards), &mut next, own, &added, &leaves));
@@ -129,6 +127,23 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         new_sources: sources.joining,
         placements,
     })
+}
+
+/// The map of the plan `old` with the paths of the `map` after it, and where ports that join will be. Those
+/// that leave are where they were: where packets to them are dropped then, another port may still be.
+fn map_before(
+    (old, layout): (&Plan, &Layout),
+    map: &Map,
+    ports: &ChangedPorts,
+    inner_ports: InnerPorts,
+) -> Map {
+    let (paths, mut port_locations) = (map.paths.clone(), map.port_locations.clone());
+    for place in ports.leaving.iter().filter(|place| ports.joining.binary_search(place).is_err()) {
+        let place = usize::from(*place);
+        port_locations[place] = layout.port_locations[place];
+    }
+    let mut with = Layout { paths, port_locations, ..layout.clone() };
+    map_over(old, &mut with, Some((old, layout)), inner_ports)
 }
 
 /// Links that leave.
@@ -255,6 +270,17 @@ fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
         let name = &new.links[place as usize].name;
         Err(CantRewire(format!(
             "link \"{name}\": an [[at]] event would change it, and was planned without it"
+        )))
+    })
+}
+
+/// Refuses routers that events would have changed, or would change.
+fn check_router_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
+    let mut later = new.router_events.iter().filter(|event| event.time > Nanos::ZERO);
+    later.find(|event| added.contains(&event.router)).map_or(Ok(()), |event| {
+        let name = &new.routers[event.router as usize].name;
+        Err(CantRewire(format!(
+            "router \"{name}\": an [[at]] event would change it, and was planned without it"
         )))
     })
 }

@@ -77,6 +77,20 @@ fn what_cannot_change_is_refused_and_nothing_happens() {
     assert!(refused(format!("{text}{event}")).starts_with("[[at]]: it is fixed"));
 }
 
+/// With several workers, which do not get the next map at one instant.
+#[test]
+fn packets_leave_by_their_own_ports_until_these_have_left() {
+    let plan = scenario("workers = 2", &[]);
+    let (ports, _ends) = memory_ports(&plan, Stamp::Poll);
+    let BuiltEngine { setup, layout, .. } = build(&plan, ports, |_| None).unwrap();
+    let next = among(&PORTS[..2], "workers = 2", &[]);
+    let next = parse_after(&plan, &next.text, Nanos::ZERO).unwrap();
+    let made = rewire(&plan, &layout, &next, false).unwrap();
+    assert_eq!(made.old_ports, [2, 3]);
+    // Packets to the second of them did not go where the first one was while that was still there.
+    assert_eq!(made.rewiring.before.unwrap().port_locations, setup.map.port_locations);
+}
+
 /// Random links come and go among four ports, with one worker and with two, while packets flow.
 #[test]
 fn every_packet_is_accounted_for_whatever_comes_and_goes() {

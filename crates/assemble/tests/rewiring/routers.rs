@@ -200,6 +200,18 @@ fn what_of_routers_cannot_change_is_refused_before_anything_does() {
     assert!(why.contains("\"h\" is a port of a router that stays"), "{why}");
 }
 
+/// It would begin without what its event has changed, and nobody would know.
+#[test]
+fn a_router_that_a_past_event_names_is_refused() {
+    let before = plan_of(NET);
+    let (ports, _ends) = memory_ports(&before, Stamp::Poll);
+    let layout = build(&before, ports, |_| None).unwrap().layout;
+    let event = "[[at]]\ntime = \"1 s\"\nrouter = \"r\"\nadd-route = \"blackhole 10.9.0.0/16\"\n";
+    let after = parse_after(&before, &format!("{NET}{ROUTER}{event}"), Nanos::from_secs(5)).unwrap();
+    let why = rewire(&before, &layout, &after, false).err().unwrap().to_string();
+    assert!(why.starts_with("router \"r\": an [[at]] event would change it"), "{why}");
+}
+
 #[test]
 fn an_event_that_adds_a_wrong_router_is_an_error_of_the_scenario() {
     let text = format!("{NET}{}", added("1 s", "[[router]]\nname = \"r\"\n"));

@@ -120,8 +120,13 @@ impl Worker {
             if rest.is_empty() {
                 return;
             }
-            if self.windows.is_none() {
-                return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
+            let lost = match &self.windows {
+                None => Some(DropReason::RingFull),
+                // Nobody empties the ring of a worker that has panicked.
+                Some(windows) => windows.barrier.is_abandoned().then_some(DropReason::Stopped),
+            };
+            if let Some(reason) = lost {
+                return rest.iter().for_each(|&handle| self.drop(handle, reason));
             }
             // A simulated run loses nothing: the other worker empties the ring, and meanwhile this one its
             // own.

@@ -53,18 +53,19 @@ impl Remote {
             (worker, LocalChange { what, base, edits, ramp })
         });
         let ByWorker { parts, order } = ByWorker::new(placed);
-        let now = longwire_clock::monotonic();
         if parts.len() == 1 && at.is_none() {
             return self.group((parts, &order), bases, Step::Now);
         }
-        if at.is_some_and(|at| at <= now) {
+        if at.is_some_and(|at| at <= longwire_clock::monotonic()) {
             return Err(RemoteError::Refused("its time is past".into()));
         }
         let checked = self.group((parts.clone(), &order), bases, Step::Check)?;
         if checked.instant.is_none() {
             return Ok(checked);
         }
-        self.group((parts, &order), Bases::Any, Step::At(at.unwrap_or(now + AHEAD)))
+        // The checks may have taken long.
+        let at = at.unwrap_or_else(|| longwire_clock::monotonic() + AHEAD);
+        self.group((parts, &order), Bases::Any, Step::At(at))
     }
 
     /// Sends each worker its part. The instant is the latest one.
@@ -87,56 +88,65 @@ impl Remote {
 }
 
 impl Worker {
-    /// Executes the commands received since the last call.
-    pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
+    /// Executes the commands received since the last call. Returns how long that took.
+    pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) -> Nanos {
+        let Ok(first) = commands.try_recv() else { return Nanos::ZERO };
+        let begun = longwire_clock::monotonic();
+        self.answer(first, now);
         while let Ok(command) = commands.try_recv() {
-            // A query of links' counters first executes what has happened on them by now.
-            if !matches!(command, Command::Query(_) | Command::Sample { .. }) {
-                self.counters.did((now.0, 0));
+            self.answer(command, now);
+        }
+        longwire_clock::monotonic().since(begun)
+    }
+
+    /// Executes a command.
+    fn answer(&mut self, command: Command, now: Nanos) {
+        // A query of links' counters first executes what has happened on them by now.
+        if !matches!(command, Command::Query(_) | Command::Sample { .. }) {
+            self.counters.did((now.0, 0));
+        }
+        match command {
+            Command::Query(look) => look(&mut self.emulation.links, now),
+            Command::Flow(reply) => {
+                // The caller may have given up.
+                let _ = reply.send((FlowStats::of(&self.counters.flow), now));
             }
-            match command {
-                Command::Query(look) => look(&mut self.emulation.links, now),
-                Command::Flow(reply) => {
-                    // The caller may have given up.
-                    let _ = reply.send((FlowStats::of(&self.counters.flow), now));
+            Command::Report { first, reply } => {
+                let mut report = Report::default();
+                let next = self.add_part(&mut report, first, now);
+                let lateness = next.is_none().then(|| Box::new(self.counters.lateness.clone()));
+                let _ = reply.send(ReportPart { worker: self.index, report, next, lateness });
+            }
+            Command::Links { links, reply } => {
+                // Without one of the links the reply is dropped, which tells the caller so.
+                if links.iter().all(|&link| link < self.emulation.links.len() as u32) {
+                    let counted = links.into_iter().map(|link| self.count_link(link, now)).collect();
+                    let _ = reply.send(counted);
                 }
-                Command::Report { first, reply } => {
-                    let mut report = Report::default();
-                    let next = self.add_part(&mut report, first, now);
-                    let lateness = next.is_none().then(|| Box::new(self.counters.lateness.clone()));
-                    let _ = reply.send(ReportPart { worker: self.index, report, next, lateness });
-                }
-                Command::Links { links, reply } => {
-                    // Without one of the links the reply is dropped, which the caller sees as no answer.
-                    if links.iter().all(|&link| link < self.emulation.links.len() as u32) {
-                        let counted = links.into_iter().map(|link| self.count_link(link, now)).collect();
-                        let _ = reply.send(counted);
-                    }
-                    self.emulation.arm_dirty();
-                }
-                Command::Sample { mut into, reply } => {
-                    self.sample(&mut into);
-                    let _ = reply.send(into);
-                }
-                Command::MadeOf { what, reply } => {
-                    let one = |(of, place)| self.schedules.of(of).made_of(place).map(Arc::clone);
-                    let _ = reply.send(what.into_iter().map(one).collect());
-                }
-                Command::Change { changes, bases, step, reply } => {
-                    let _ = reply.send(self.together(changes, bases, step, now));
-                }
-                Command::Rewire { mut step, reply } => {
-                    self.rewire(&mut step, now);
-                    let _ = reply.send(step);
-                }
-                Command::AtNode { place, act } => {
-                    // Without the node the reply is dropped, which the caller sees as no answer.
-                    self.nodes.change_all(now);
-                    if let Some(node) = self.nodes.all.get_mut(place as usize) {
-                        act(&mut **node, now);
-                        // Its deadline may be earlier now.
-                        self.nodes.ask_again(place as usize, self.earliest_turn());
-                    }
+                self.emulation.arm_dirty();
+            }
+            Command::Sample { mut into, reply } => {
+                self.sample(&mut into);
+                let _ = reply.send(into);
+            }
+            Command::MadeOf { what, reply } => {
+                let one = |(of, place)| self.schedules.of(of).made_of(place).map(Arc::clone);
+                let _ = reply.send(what.into_iter().map(one).collect());
+            }
+            Command::Change { changes, bases, step, reply } => {
+                let _ = reply.send(self.together(changes, bases, step, now));
+            }
+            Command::Rewire { mut step, reply } => {
+                self.rewire(&mut step, now);
+                let _ = reply.send(step);
+            }
+            Command::AtNode { place, act } => {
+                // Without the node the reply is dropped, which tells the caller so.
+                self.nodes.change_all(now);
+                if let Some(node) = self.nodes.all.get_mut(place as usize) {
+                    act(&mut **node, now);
+                    // Its deadline may be earlier now.
+                    self.nodes.ask_again(place as usize, self.earliest_turn());
                 }
             }
         }
@@ -294,11 +304,13 @@ pub fn are_alike(one: &Blocks, other: &Blocks) -> bool {
 mod tests {
     use super::*;
     use crate::{Map, Setup, WorkerSetup};
-    use longwire_block::path::Paths;
+    use longwire_block::path::{LinkRef, Paths};
     use longwire_block::{Spec, Values};
     use longwire_link::classify::Classifier;
     use longwire_link::{LinkConfig, Links, registry};
     use longwire_packet::Pool;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     /// A worker with two links with a delay of 3 ms.
     fn worker() -> Worker {
@@ -357,5 +369,54 @@ mod tests {
         (0..MOST_WAITING).for_each(|_| assert!(phase(later).is_ok()));
         assert!(phase(Step::Check).unwrap_err().contains("256 changes are pending"));
         assert_eq!(phase(later).map(|changed| changed.instant), Ok(Some(Nanos(9))));
+    }
+
+    /// The workers answer the check later than changes are requested ahead of their time.
+    #[test]
+    fn changes_at_several_workers_have_one_instant_however_long_their_check_takes() {
+        let mut workers = [worker(), worker()];
+        let (inboxes, commands): (Vec<_>, Vec<_>) = workers.iter().map(|_| mpsc::channel()).unzip();
+        let remote = Remote::new(inboxes, Arc::clone(&workers[0].peers.bells));
+        let of = |worker| {
+            let LocalChange { base, edits, ramp, .. } = change(0, None);
+            Change { target: Target::Link(LinkRef::new(worker, 0)), base, edits, ramp }
+        };
+        let changes = vec![of(0), of(1)];
+        let changed = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| remote.change(changes, None, Bases::Any));
+            let mut late = Nanos::ZERO;
+            for _ in 0..2 {
+                let next = commands.iter().map(|inbox| inbox.recv_timeout(Duration::from_secs(20)).unwrap());
+                let next: Vec<Command> = next.collect();
+                if late == Nanos::ZERO {
+                    let came = longwire_clock::monotonic();
+                    while late <= came + AHEAD {
+                        late = longwire_clock::monotonic();
+                    }
+                }
+                for ((worker, command), now) in workers.iter_mut().zip(next).zip(late.0..) {
+                    let (inbox, commands) = mpsc::channel();
+                    inbox.send(command).unwrap();
+                    worker.obey(&commands, Nanos(now));
+                }
+            }
+            asked.join().unwrap().unwrap()
+        });
+        let times = workers.each_ref().map(|worker| Some(worker.schedules.links.next()));
+        assert_eq!(times, [changed.instant; 2]);
+    }
+
+    /// That time is no pause of the machine.
+    #[test]
+    fn commands_take_time() {
+        const LONG: Nanos = Nanos::from_millis(1);
+        let (mut worker, (inbox, commands)) = (worker(), mpsc::channel());
+        assert_eq!(worker.obey(&commands, Nanos(1)), Nanos::ZERO);
+        let spin = |_: &mut Links, _: Nanos| {
+            let begun = longwire_clock::monotonic();
+            while longwire_clock::monotonic().since(begun) < LONG {}
+        };
+        inbox.send(Command::Query(Box::new(spin))).unwrap();
+        assert!(worker.obey(&commands, Nanos(1)) >= LONG);
     }
 }

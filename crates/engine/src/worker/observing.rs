@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::map::Map;
 use crate::observer::{Observer, PoolObserver, Sampler};
-use longwire_link::Fifo;
+use longwire_link::{Fifo, LinkStats};
 use longwire_packet::{Handle, PacketEvent, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
@@ -102,11 +102,20 @@ impl Worker {
         }
     }
 
-    /// Tells the sampler that a planned rewiring was made.
-    pub(crate) fn observe_planned(&mut self) {
-        if let Some(sampler) = &mut self.observing.sampler {
-            sampler.rewired();
+    /// Tells the sampler that a planned rewiring was made at `time`, and what removed links have counted, by
+    /// their places in the plan before.
+    pub(crate) fn observe_planned<'s>(
+        &mut self,
+        time: Nanos,
+        removed: impl Iterator<Item = (u32, &'s LinkStats)>,
+    ) {
+        let Some(sampler) = &mut self.observing.sampler else { return };
+        for (place, stats) in removed {
+            if sampler.samples(place) {
+                sampler.removed(time, place, stats);
+            }
         }
+        sampler.rewired();
     }
 
     /// Takes the samples that are due at `now`, before anything happens then.

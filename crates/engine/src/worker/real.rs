@@ -6,6 +6,7 @@ use crate::pause::{Pause, PauseMonitor};
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::Command;
 use crate::setup::Wait;
+use longwire_block::PortError;
 use longwire_clock::monotonic;
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,13 +40,14 @@ impl Worker {
             let now = monotonic();
             let handled = self.step(now, gap.max(now.since(before)));
             gap = Nanos::ZERO;
-            self.obey(commands, now);
+            let asked = self.obey(commands, now);
             self.send_all_over();
             if handled > 0 {
                 busy_at = now;
             }
             let after = monotonic();
-            if let Some(pause) = watch.look(seen, after, handled) {
+            // The time for commands is the worker's own.
+            if let Some(pause) = watch.look(seen + asked, after, handled) {
                 self.counters.lateness.record_pause(pause);
             }
             (before, seen) = (now, after);
@@ -89,12 +91,15 @@ struct Sleeper {
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let ports: Vec<_> = worker.ports.slots.iter().map(|slot| slot.port.readable_fd()).collect();
-        // Ports that lead to other nodes, or were removed, receive nothing from outside.
-        let inner = |slot: &PortSlot| {
-            slot.place == GONE_PORT || worker.map.inner_ports.far_side(slot.place).is_some()
+        // Ports that lead to other nodes, or were removed, receive nothing from outside; nor does one whose
+        // interface is gone, and which has a descriptor again when that is back.
+        let silent = |slot: &PortSlot| {
+            let is_inner = worker.map.inner_ports.far_side(slot.place).is_some();
+            let is_gone = matches!(slot.fault, Some(PortError::Vanished { .. }));
+            is_inner || is_gone || slot.place == GONE_PORT
         };
-        let inner = worker.ports.slots.iter().map(inner);
-        let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
+        let silent = worker.ports.slots.iter().map(silent);
+        let all_wake = ports.iter().zip(silent).all(|(fd, silent)| fd.is_some() || silent);
         let bell = worker.peers.bells[worker.index as usize].fd();
         let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
         Self {
@@ -136,5 +141,32 @@ impl Sleeper {
         bell.rise();
         let woken = monotonic();
         Some(CompletedSleep { meant: if called { woken } else { now + time }, woken })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Map, PortLocation, PortSetup, Setup, WorkerSetup};
+    use longwire_block::Stamp;
+    use longwire_block::path::Paths;
+    use longwire_link::Links;
+    use longwire_link::classify::Classifier;
+    use longwire_packet::Pool;
+    use longwire_port::driver::memory::MemoryPort;
+
+    /// A rewiring while an interface is gone: the worker does not wake every 50 µs for the rest of the run.
+    #[test]
+    fn a_port_whose_interface_is_gone_does_not_shorten_sleeps() {
+        let mut own = WorkerSetup::new(Pool::new(1 << 20).unwrap(), Links::with_capacity(0, 1, Nanos(1)));
+        let (port, _far) = MemoryPort::pair("it", Stamp::Kernel, 16, 1 << 12);
+        own.ports.push(PortSetup { place: 0, node: 0, port: Box::new(port) });
+        let port_locations = vec![PortLocation::single(0, 0)];
+        let map = Map::new(Classifier::new(&[], &[], &[]), Paths::default(), port_locations);
+        let mut worker = Worker::of(Setup::new(vec![own], map)).remove(0);
+        let longest = |worker: &Worker| Sleeper::new(worker, Wait::Sleep).longest;
+        assert_eq!(longest(&worker), SHORT_SLEEP, "nothing else wakes it");
+        worker.ports.slots[0].fault = Some(PortError::Vanished { port: "it".into() });
+        assert_eq!(longest(&worker), LONGEST_SLEEP);
     }
 }

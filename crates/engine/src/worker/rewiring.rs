@@ -20,8 +20,9 @@ impl Worker {
         self.pump(Arrivals::Ready(&[]), time, time);
         self.sample_before(time);
         self.flush_ports();
+        let places: Vec<u32> = step.leaving.iter().map(|&link| self.emulation.links.place(link)).collect();
         self.rewire(&mut step, time);
-        self.observe_planned();
+        self.observe_planned(time, places.into_iter().zip(&step.left));
         self.ports.left.extend(step.finish_ports());
     }
 
@@ -74,6 +75,7 @@ impl Worker {
         self.schedules.links.forget(&step.leaving);
         for &link in &step.leaving {
             self.emulation.leave(&mut self.pool, link, now, step.drained);
+            step.left.push(self.emulation.stats_at(&mut self.pool, link, now));
         }
         self.nodes.note_deadlines();
         self.rewired += 1;

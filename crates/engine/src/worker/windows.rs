@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Worker {
     /// Runs in windows until no event is left, or `until` is reached, and returns the end time; none if a
-    /// pool was full.
+    /// pool was full, or another worker panicked.
     pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
         let windows = self.windows.as_ref()?;
         let (barrier, longest) = (Arc::clone(&windows.barrier), windows.longest);
@@ -25,14 +25,15 @@ impl Worker {
             let agreed = self.agree(&barrier, until, end);
             length = adapted(length, agreed.handed_over, longest);
             self.put_out_before(end);
-            if agreed.failed {
+            if agreed.failed || barrier.is_abandoned() {
                 return None;
             }
             let awaiting = agreed.next > until;
             let start =
                 if awaiting { self.pending_together(&barrier) } else { agreed.next.min(agreed.change) };
             if start > until {
-                return Some(self.end_together(&barrier, until));
+                let end = self.end_together(&barrier, until);
+                return (!barrier.is_abandoned()).then_some(end);
             }
             if !awaiting {
                 self.schedules.links.interrupt();
@@ -84,8 +85,8 @@ impl Worker {
         barrier.announced(round).map(|each| each.next).max().unwrap_or(until)
     }
 
-    /// Waits for all workers, and empties the rings meanwhile so that nobody waits for room in one. Returns
-    /// the number of the meeting.
+    /// Waits for all workers, unless one has panicked. Empties the rings meanwhile, so that nobody waits for
+    /// room in one. Returns the number of the meeting.
     fn meet(&mut self, barrier: &WindowBarrier) -> usize {
         let round = barrier.next_round();
         let mut looks = 0;
@@ -98,7 +99,7 @@ impl Worker {
             } else {
                 std::thread::yield_now();
             }
-            met = barrier.has_been(round);
+            met = barrier.has_been(round) || barrier.is_abandoned();
         }
         round
     }

@@ -82,12 +82,17 @@ impl Recorder {
         self.output.damage()
     }
 
-    /// Flushes the buffer.
+    /// Flushes the buffer, for those who read the file meanwhile.
+    pub fn flush(&mut self) {
+        self.output.flush();
+    }
+
+    /// Flushes the buffer at the end.
     ///
     /// # Errors
     /// The first write error, if any.
     pub fn finish(&mut self) -> Result<(), PcapError> {
-        self.output.flush();
+        self.flush();
         self.output.damage().map_or(Ok(()), |error| Err(error.clone()))
     }
 }
