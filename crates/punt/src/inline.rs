@@ -65,7 +65,7 @@ enum Event {
 }
 
 impl Inline {
-    /// Creates the server of these services, at most 64.
+    /// Creates the server of these services, at most [`MOST_SERVICES`](crate::MOST_SERVICES).
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
         let attached = |InlineService { name, service, time, limits, .. }: InlineService| {

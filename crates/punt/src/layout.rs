@@ -154,7 +154,7 @@ pub enum Verdict {
     Send {
         /// The port's number in the plan.
         port: u16,
-        /// The band of the queue there, if it overrides the filters'.
+        /// The band of the first link's queue, unless a filter of that link chooses another.
         band: Option<u8>,
     },
 }

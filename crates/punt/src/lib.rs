@@ -42,4 +42,4 @@ pub use punt::{AttachSender, Punt};
 pub use ring::CorruptRing;
 pub use service::{PuntedPacket, Service, ServiceOutput};
 pub use slow::{ServiceThread, WaitMode};
-pub use turns::Turns;
+pub use turns::{MOST as MOST_SERVICES, Turns};

@@ -34,11 +34,15 @@ pub struct AttachSender(pub(crate) Producer<Attach>);
 #[derive(Debug)]
 pub struct Punt {
     ports: Vec<u16>,
+    /// Those of them that are down.
+    down: Vec<u16>,
     control: Vec<Attachment>,
     slow: SlowBackend,
     arrivals: [Option<Consumer<Attach>>; 2],
     /// Packets per second for all processes together.
     capacity: u64,
+    /// Number of attached processes among which they were divided last.
+    sharers: usize,
     /// The unguaranteed rest of each level's part of the worker's time, and the whole part, in nanoseconds
     /// per second.
     common: [SharedAllowance; 2],
@@ -61,10 +65,12 @@ impl Punt {
         ports.sort_unstable();
         Self {
             ports,
+            down: Vec::new(),
             control: Vec::new(),
             slow: SlowBackend::Threads(Vec::new()),
             arrivals: [None, None],
             capacity: 0,
+            sharers: 0,
             common: [SharedAllowance(Allowance::UNBOUNDED); 2],
             reserved: [None; 2],
             turn: 0,
@@ -150,6 +156,14 @@ impl Punt {
         self.share_time();
     }
 
+    /// Sets a port of the node up or down: one that is down drops what the levels above send out of it.
+    pub fn set_up(&mut self, port: u16, up: bool) {
+        self.down.retain(|other| *other != port);
+        if !up {
+            self.down.push(port);
+        }
+    }
+
     /// Sends a packet up: the node keeps it, and gets it back from [`Punt::collect`].
     ///
     /// # Errors
@@ -215,8 +229,9 @@ impl Punt {
         self.rewritten.clear();
         let rewritten = &mut self.rewritten;
         let [control, slow] = &mut self.common;
+        let (ports, down) = (&self.ports[..], &self.down[..]);
         let mut path =
-            ReturnPath { pool, out, passed, rewritten, ports: &self.ports, now, made: 0, common: control };
+            ReturnPath { pool, out, passed, rewritten, ports, down, now, made: 0, common: control };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
         before.iter_mut().chain(after).for_each(|attachment| collect_one(attachment, &mut path));
@@ -229,6 +244,10 @@ impl Punt {
             SlowBackend::Inline(inline) => inline.collect(&mut path),
         }
         let made = path.made;
+        // The others get the share of a process that has left.
+        if self.processes() != self.sharers {
+            self.share_out();
+        }
         let is_there = self.attachments_mut().any(|attachment| attachment.is_taken());
         let poll = if self.kept() > 0 {
             0
@@ -369,6 +388,12 @@ impl Punt {
         for (attachment, spare) in self.control.iter_mut().zip(spare_rates(self.capacity, &there)) {
             attachment.set_rate(attachment.promised + spare);
         }
+        self.sharers = self.processes();
+    }
+
+    /// Number of attached processes.
+    fn processes(&self) -> usize {
+        self.control.iter().filter(|attachment| attachment.is_taken()).count()
     }
 
     fn attachments_mut(&mut self) -> impl Iterator<Item = &mut Attachment> {

@@ -16,6 +16,8 @@ pub(crate) struct ReturnPath<'a> {
     pub rewritten: &'a mut Vec<(Handle, FirstLine)>,
     /// The node's ports, ascending.
     pub ports: &'a [u16],
+    /// Those of them that are down.
+    pub down: &'a [u16],
     pub now: Nanos,
     /// Number of new packets.
     pub made: u64,
@@ -62,11 +64,21 @@ impl ReturnPath<'_> {
         fill(self.pool.data_mut(handle));
         let meta = self.pool.meta_mut(handle);
         meta.in_port = port;
-        meta.set_band(band.unwrap_or(Meta::NO_BAND));
+        assign_band(meta, band);
         self.made += 1;
         self.out.count_made(1);
-        self.out.put(self.pool, handle, port);
+        self.send(handle, port);
         true
+    }
+
+    /// Sends a packet out of a port of the node. One that is down drops it.
+    #[inline]
+    fn send(&mut self, handle: Handle, port: u16) {
+        if self.down.contains(&port) {
+            self.out.refuse(self.pool, handle, DropReason::PortDown);
+        } else {
+            self.out.put(self.pool, handle, port);
+        }
     }
 
     /// Whether a frame of `len` bytes may be sent out of `port`.
@@ -82,10 +94,8 @@ impl ReturnPath<'_> {
             Verdict::Drop => self.out.refuse(self.pool, handle, DropReason::Service),
             Verdict::Pass => self.pass(handle),
             Verdict::Send { port, band } if self.ports.binary_search(&port).is_ok() => {
-                if let Some(band) = band {
-                    self.pool.meta_mut(handle).set_band(band);
-                }
-                self.out.put(self.pool, handle, port);
+                assign_band(self.pool.meta_mut(handle), band);
+                self.send(handle, port);
             }
             Verdict::Send { .. } => {
                 self.pass(handle);
@@ -93,5 +103,47 @@ impl ReturnPath<'_> {
             }
         }
         true
+    }
+}
+
+/// Assigns the band of the first queue, if one was chosen. One beyond the last means the last.
+fn assign_band(meta: &mut Meta, band: Option<u8>) {
+    if let Some(band) = band {
+        meta.set_band(band.min(Meta::NO_BAND - 1));
+        meta.flags |= Meta::BANDED;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allowance::Allowance;
+
+    /// Without the flag the first link would forget the band.
+    #[test]
+    fn a_band_is_assigned_as_by_a_node() {
+        let (mut pool, mut out) = (Pool::new(1 << 20).unwrap(), Outbox::default());
+        let handles = [0; 3].map(|_| pool.alloc(60).unwrap());
+        let mut path = ReturnPath {
+            pool: &mut pool,
+            out: &mut out,
+            passed: &mut Vec::new(),
+            rewritten: &mut Vec::new(),
+            ports: &[7],
+            down: &[],
+            now: Nanos(5),
+            made: 0,
+            common: &mut SharedAllowance(Allowance::UNBOUNDED),
+        };
+        for (handle, band) in handles.into_iter().zip([None, Some(4), Some(255)]) {
+            assert!(path.obey(handle, Verdict::Send { port: 7, band }));
+        }
+        assert!(path.make(7, Some(2), 60, |frame| frame.fill(1)) && path.make(7, None, 60, |_| {}));
+        let banded = |&(handle, _): &(Handle, u16)| {
+            let meta = pool.meta(handle);
+            (meta.flags & Meta::BANDED != 0).then_some(meta.band())
+        };
+        let bands: Vec<_> = out.packets().iter().map(banded).collect();
+        assert_eq!(bands, [None, Some(4), Some(254), Some(2), None]);
     }
 }

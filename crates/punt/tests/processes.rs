@@ -355,6 +355,35 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     assert_eq!(expect(400_000), Ok(()));
 }
 
+/// The rest is divided among those present, also after one has left.
+#[test]
+fn what_a_process_had_is_for_the_others_once_it_has_left() {
+    let mut punt = Punt::new(vec![0, 1]);
+    let attachments = ["stays", "leaves"].map(|name| punt.add_control(name, patient()).unwrap());
+    let path = std::env::temp_dir().join(format!("longwire-shares-{}.sock", std::process::id()));
+    let admission = Admission::new(Capacity { packets: 800, cycles: 1_000_000_000 });
+    let listener = Listener::open(&path, punt.control_sender(800), admission).unwrap();
+    let mut below = Below::new(punt);
+    let processes = [("stays", attachments[0]), ("leaves", attachments[1])].map(|(name, attachment)| {
+        let expected = ExpectedProcess { name: name.into(), limits: patient(), promise: None };
+        listener.expect(attachment, expected).unwrap();
+        let hello = Hello { name: name.into(), packets: 0, cycles: 0, share: 1 };
+        let control = Control::connect(&path, &hello).unwrap();
+        below.until(|_| (), |below| below.punt.is_taken(attachment));
+        control
+    });
+    // How many packets go up at once: those of an eighth of a second, and one.
+    let burst = |below: &mut Below| {
+        let now = below.now();
+        (0..200).filter(|_| below.offer_at(now, attachments[0], &[7; 60]).is_ok()).count()
+    };
+    assert_eq!(burst(&mut below), 51);
+    let [_stays, leaves] = processes;
+    drop(leaves);
+    below.until(|_| (), |below| !below.punt.is_taken(attachments[1]));
+    assert_eq!(burst(&mut below), 101);
+}
+
 #[test]
 fn nonsense_in_the_socket_disturbs_nobody() {
     let mut router = Router::new("nonsense", Limits::default());

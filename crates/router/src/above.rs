@@ -123,9 +123,13 @@ impl Above {
             let reason = code.checked_sub(REFUSED).and_then(|reason| DropReason::from_index(reason.into()));
             let fate = reason.map_or(Fate::Out(code), Fate::Dropped);
             core.counts.note(fate, pool.meta(handle).segments);
+            core.before.come_back(handle);
         }
+        core.before.clear();
         let mut rewritten = self.punt.rewritten().iter().peekable();
         for handle in self.passed.drain(..) {
+            // Programs came before the levels above: their copy comes first.
+            core.before.come_back(handle);
             if let Some((_, line)) = rewritten.next_if(|(rewritten, _)| *rewritten == handle) {
                 core.before.note_as(pool, handle, *line);
             }

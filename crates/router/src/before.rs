@@ -20,6 +20,8 @@ pub(crate) struct Before {
     noted: Box<[OriginalBytes; BATCH]>,
     count: usize,
     held: Vec<OriginalBytes>,
+    /// Those of `held` that are at levels above.
+    up: usize,
 }
 
 /// Capacity for waiting packets. Errors about others that wait quote them as they are.
@@ -28,7 +30,7 @@ const HELD: usize = 512;
 impl Before {
     pub fn new() -> Self {
         let none = OriginalBytes { handle: Handle::NONE, len: 0, line: [0; size_of::<FirstLine>()] };
-        Self { noted: Box::new([none; BATCH]), count: 0, held: Vec::new() }
+        Self { noted: Box::new([none; BATCH]), count: 0, held: Vec::new(), up: 0 }
     }
 
     /// Copies a packet that may be rewritten.
@@ -60,6 +62,26 @@ impl Before {
             // Once, and only if something waits.
             self.held.reserve_exact(HELD - self.held.len());
             self.held.push(noted);
+        }
+    }
+
+    /// Keeps the copy of a packet that goes up, if programs have changed it.
+    pub fn go_up(&mut self, pool: &Pool, handle: Handle) {
+        let noted = self.noted().iter().find(|noted| noted.handle == handle);
+        if noted.is_some_and(|noted| noted.line != *pool.first_line(handle)) {
+            let held = self.held.len();
+            self.hold(handle);
+            self.up += self.held.len() - held;
+        }
+    }
+
+    /// Restores the copy of a packet that was up, if any.
+    #[inline]
+    pub fn come_back(&mut self, handle: Handle) {
+        if self.up > 0 {
+            let held = self.held.len();
+            self.resume(handle);
+            self.up -= held - self.held.len();
         }
     }
 

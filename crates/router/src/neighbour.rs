@@ -243,8 +243,8 @@ impl Neighbours {
         self.slots.changes()
     }
 
-    /// Makes a packet wait for a neighbour. Gateways of routes are still resolved when there are too many
-    /// requests for strangers' addresses. Returns whether to send a request now, or that there is no room.
+    /// Makes a packet wait for a neighbour. Gateways of routes are still resolved when too many requests or
+    /// packets are for strangers' addresses. Returns whether to send a request now, or that there is no room.
     pub fn keep(
         &mut self,
         pool: &mut Pool,
@@ -253,7 +253,8 @@ impl Neighbours {
         now: Nanos,
     ) -> Option<bool> {
         let most = if is_gateway { self.limits.asked } else { self.limits.asked / 4 * 3 };
-        if self.kept >= self.limits.kept {
+        let is_full = self.kept >= self.limits.kept;
+        if is_full && !is_gateway {
             return None;
         }
         let known = self.place(port, address);
@@ -276,7 +277,8 @@ impl Neighbours {
             }
         };
         let slot = self.slots.change(at);
-        if slot.waiting >= self.limits.queue {
+        slot.is_gateway |= is_gateway;
+        if is_full || slot.waiting >= self.limits.queue {
             return None;
         }
         pool.meta_mut(handle).next = Handle::NONE.0;
@@ -629,6 +631,21 @@ mod tests {
         });
         assert_eq!(kept.count(), 16);
         assert!((0..32).all(|address| table.find(3, A + address, at(2)) == Resolution::Known(MAC)));
+    }
+
+    #[test]
+    fn a_gateway_is_asked_for_though_strangers_packets_fill_the_room() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut table = Neighbours::new(NeighbourLimits { kept: 2, ..NeighbourLimits::default() }, &PORTS, 1);
+        let mut keep = |address, is_gateway| {
+            let packet = pool.alloc(60).unwrap();
+            table.keep(&mut pool, (3, address, is_gateway), packet, at(1))
+        };
+        assert_eq!([1, 2, 3].map(|n| keep(A + n, false)), [Some(true), Some(true), None]);
+        assert_eq!(keep(A, true), None, "the packet itself is dropped");
+        assert_eq!((table.kept(), table.counts()), (2, (3, 3)));
+        let ask = DueWork::Ask { port: 3, address: A, mac: None, is_gateway: true };
+        assert!(std::iter::from_fn(|| table.next_due(at(2))).any(|due| due == ask));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Changes from the control plane, and its state.
 
 use super::Confirmation;
+use crate::classify::Classify;
 use crate::next_hop::neighbour_key;
 use crate::ports::{InterfaceAddress, PortsError};
 use crate::router::Router;
 use longwire_units::Nanos;
 use std::net::IpAddr;
 
-impl<C> Router<C> {
+impl<C: Classify> Router<C> {
     /// Replaces a port's addresses; routes to them and their networks are changed separately. Returns the
     /// previous ones, to be freed off the packet path; the link-local address is kept.
     ///
@@ -26,6 +27,9 @@ impl<C> Router<C> {
     /// Sets a port up or down. Packets from and to a port that is down are dropped. False if there is no such
     /// port.
     pub fn set_up(&mut self, port: u16, up: bool) -> bool {
+        if let Some(levels) = self.levels_mut() {
+            levels.set_up(port, up);
+        }
         self.core_mut().ports.set_up(port, up)
     }
 

@@ -5,7 +5,7 @@ use super::price::{Admission, classifier, minimal_ip};
 use super::program::{Fid, Forwarder, LinkChoice};
 use super::space::Space;
 use crate::next_hop::NextHop;
-use longwire_program::{BudgetItem, Demand, Overdrawn, Resource, admit};
+use longwire_program::{Budget, BudgetItem, Demand, Overdrawn, Resource, admit};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -56,8 +56,7 @@ impl Forwarders {
         let classifier = classifier(&admission.prices, &Space::default(), false);
         let minimal = minimal_ip(&admission.prices);
         // Minimal IP is always there, whatever the budget.
-        let need =
-            admit(&longwire_program::Budget::default(), classifier, &[], &[minimal]).unwrap_or_default();
+        let need = admit(&Budget::default(), classifier, &[], &[minimal]).unwrap_or_default();
         Self {
             admission,
             ports: ports.into(),
@@ -93,7 +92,7 @@ impl Forwarders {
         let fid = Fid(self.next);
         forwarder.number(fid, self.seed);
         let all = self.all.iter().cloned().chain([Arc::new(forwarder)]).collect();
-        Ok((fid, self.remade(all, self.next + 1)?))
+        Ok((fid, self.remade(all, self.next + 1, &self.admission.budget)?))
     }
 
     /// This table with a program replaced; the new one takes over number and position. None if there is no
@@ -106,15 +105,15 @@ impl Forwarders {
         forwarder.number(fid, self.seed);
         let new = Arc::new(forwarder);
         let one = |old: &Arc<Forwarder>| Arc::clone(if old.fid == fid { &new } else { old });
-        Some(self.remade(self.all.iter().map(one).collect(), self.next))
+        Some(self.remade(self.all.iter().map(one).collect(), self.next, &self.admission.budget))
     }
 
     /// This table without a program; none if there is no such program.
     pub fn without(&self, fid: Fid) -> Option<Arc<Self>> {
         self.forwarder(fid)?;
         let left = self.all.iter().filter(|forwarder| forwarder.fid != fid).cloned().collect();
-        // A subset fits.
-        self.remade(left, self.next).ok()
+        // Fewer keys in a smaller table may collide more often, and cost more than the budget: they stay.
+        self.remade(left, self.next, &Budget::default()).ok()
     }
 
     /// The program with this number.
@@ -158,7 +157,12 @@ impl Forwarders {
         &self.admission
     }
 
-    fn remade(&self, all: Box<[Arc<Forwarder>]>, next: u32) -> Result<Arc<Self>, InstallError> {
+    fn remade(
+        &self,
+        all: Box<[Arc<Forwarder>]>,
+        next: u32,
+        budget: &Budget,
+    ) -> Result<Arc<Self>, InstallError> {
         let of_flow = |forwarder: &&Arc<Forwarder>| matches!(forwarder.installation.key, Key::Flow(_));
         let (flows, general): (Vec<_>, Vec<_>) = all.iter().partition(of_flow);
         let keys: Vec<FlowKey> = flows
@@ -178,7 +182,7 @@ impl Forwarders {
         };
         let per_flow: Vec<BudgetItem> = flows.iter().map(installed).collect();
         let in_series: Vec<BudgetItem> = general.iter().map(installed).chain([minimal_ip(prices)]).collect();
-        let need = admit(&self.admission.budget, classifier(prices, &space, writes), &per_flow, &in_series)?;
+        let need = admit(budget, classifier(prices, &space, writes), &per_flow, &in_series)?;
         let owned = |list: Vec<&Arc<Forwarder>>| list.into_iter().cloned().collect();
         Ok(Arc::new(Self {
             admission: self.admission.clone(),
@@ -193,5 +197,40 @@ impl Forwarders {
             need,
             all,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forwarder::{Installation, RouterPrices};
+    use longwire_program::{Program, assemble};
+
+    /// Four keys in eight slots may collide more often than five in sixteen.
+    #[test]
+    fn a_program_is_removed_whatever_the_others_cost_then() {
+        let keys = [1, 2, 3, 4, 5].map(|port| FlowKey { source_port: Some(port), ..FlowKey::default() });
+        let lines = |keys: &[FlowKey], seed| Space::new(keys, seed).lookups().sum::<u32>();
+        let is_wanted = |seed: &u64| {
+            let all = lines(&keys, *seed);
+            lines(&keys[1..], *seed) > all && (1..5).all(|count| lines(&keys[..count], *seed) <= all)
+        };
+        let seed = (0..10_000).find(is_wanted).unwrap();
+        let filled = |budget: Budget| {
+            let admission = Admission { budget, ..Admission::default() };
+            let mut table = Arc::new(Forwarders::none(admission, &[10], seed));
+            for key in keys {
+                let program = Program::new("pass", assemble("r0 = 2\n exit").unwrap(), []);
+                let installation = Installation { key: Key::Flow(key), ..Installation::default() };
+                let made = Forwarder::prepare(program, installation, &RouterPrices::default(), seed);
+                table = table.with(made.unwrap()).unwrap().1;
+            }
+            table
+        };
+        let time = |table: &Forwarders| table.need().amount(Resource::Time);
+        let table = filled(Budget::line_rate(Budget::rate_for(time(&filled(Budget::default())))));
+        let left = table.without(Fid(1)).unwrap();
+        assert_eq!(left.all().len(), 4);
+        assert!(time(&left) > time(&table));
     }
 }

@@ -297,6 +297,9 @@ pub(crate) fn carry_out(
         (Some(above), Some(upward)) if ruling.fate.is_none() => above.offer(pool, own, upward, class),
         _ => None,
     };
+    if up == Some(Fate::Kept) {
+        core.before.go_up(pool, own);
+    }
     let fate = match (ruling.fate.or(up), ruling.way) {
         (Some(fate), _) => fate,
         (None, None) => core.decide(pool, own, class, out),
@@ -375,7 +378,7 @@ impl Passage {
         if let Some((verdict, fid)) = self.end {
             let fate = match verdict {
                 Verdict::Redirect(Redirect::Link(number)) => {
-                    Some(into_link(table, fid, number, meta).unwrap_or_else(|| lost(table, fid)))
+                    into_link(core, (table, fid), number, meta).or_else(|| Some(lost(table, fid)))
                 }
                 _ => fate(core, verdict, meta.in_port, || lost(table, fid)),
             };

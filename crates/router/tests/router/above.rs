@@ -119,6 +119,20 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
 }
 
 #[test]
+fn a_port_that_is_down_drops_what_levels_above_send() {
+    let (mut rig, _tells) = with_service();
+    install(&mut rig, PASS, AttachmentId::slow(0));
+    let down = || Seen::Dropped(DropReason::PortDown);
+    let mut go = |up: bool| {
+        assert!(rig.router.set_up(3, up) && rig.router.set_up(2, up));
+        assert_eq!(rig.send(SECOND, 1, &udp(64, 53, &[3; 4])), [Seen::Kept]);
+        rig.wait(SECOND + 1000)
+    };
+    assert_eq!(go(false), [down(), down()]);
+    assert!(matches!(go(true)[..], [Seen::Out(3, _), Seen::Out(2, _)]));
+}
+
+#[test]
 fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
     let (mut rig, tells) = with_service();
     install(&mut rig, "r0 = 1\n exit", AttachmentId::slow(0));

@@ -43,6 +43,23 @@ fn programs_choose_among_the_links_that_they_are_given() {
     }
 }
 
+/// However a program sends a packet there; this is no fault of the program.
+#[test]
+fn a_port_that_is_down_drops_what_programs_send_to_it() {
+    let out_of_port = "r1 = 3\n r2 = 0\n call 23\n exit";
+    let into_link = "r1 = 0\n call lw_redirect_link\n exit";
+    for (code, installation) in [(out_of_port, general()), (into_link, with_link(None))] {
+        let mut rig = Rig::new();
+        let fid = install(&mut rig, code, installation);
+        assert!(rig.router.set_up(3, false));
+        assert_eq!(send(&mut rig, &udp(53)), Seen::Dropped(DropReason::PortDown), "{code}");
+        let stats = rig.router.forwarders().forwarder(fid).unwrap().stats();
+        assert_eq!((stats.redirected, stats.aborted), (1, 0), "{code}");
+        assert!(rig.router.set_up(3, true));
+        assert_eq!(send(&mut rig, &udp(53)), Seen::Out(3, udp(53)), "{code}");
+    }
+}
+
 #[test]
 fn links_that_a_program_needs_have_to_be_named() {
     let refused = |code: &str, installation| {

@@ -7,6 +7,7 @@ use crate::shipped::install;
 use crate::threads::{METER, measured, several, until};
 use etherparse::PacketBuilder;
 use longwire_block::DropReason;
+use longwire_punt::services::Native;
 use longwire_punt::{
     AttachmentId, Inline, InlineService, Limits, Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
@@ -162,12 +163,11 @@ impl Service for Translates {
     }
 }
 
-#[test]
-fn what_was_translated_above_is_told_of_as_it_was() {
-    let mut rig = rig();
+/// Sends all packets up to a service, after the programs that are there.
+fn send_up(rig: &mut Rig, service: Box<dyn Service>) {
     let service = InlineService {
-        name: "translates".into(),
-        service: Box::new(Translates),
+        name: "above".into(),
+        service,
         time: Nanos::from_micros(1),
         weight: 1,
         limits: Limits::default(),
@@ -177,6 +177,12 @@ fn what_was_translated_above_is_told_of_as_it_was() {
     let up =
         Installation { name: "up".into(), above: Some(AttachmentId::slow(0)), ..Installation::default() };
     rig.router.install(prepared(program("up", "r0 = 2\n exit"), up)).unwrap();
+}
+
+#[test]
+fn what_was_translated_above_is_told_of_as_it_was() {
+    let mut rig = rig();
+    send_up(&mut rig, Box::new(Translates));
     let long = out(64, 1500);
     let frames = [out(64, 100), long.clone(), out(64, 200)].map(|frame| (SECOND, 1, frame));
     assert_eq!(rig.batch(&frames), [Seen::Kept, Seen::Kept, Seen::Kept]);
@@ -185,6 +191,23 @@ fn what_was_translated_above_is_told_of_as_it_was() {
     assert_eq!(seen.iter().filter(|seen| gone(seen)).count(), 2, "{seen:?}");
     seen.retain(|seen| !gone(seen));
     assert_told(&seen, 1, TOO_BIG, &long);
+}
+
+/// A program translates, and the service changes nothing.
+#[test]
+fn what_was_translated_on_its_way_up_is_told_of_as_it_was() {
+    let mut rig = rig();
+    translate(&mut rig);
+    send_up(&mut rig, (Native::named("witness").unwrap().make)());
+    for sent in [out(64, 1500), out(1, 100)] {
+        let frames = [out(64, 100), sent.clone()].map(|frame| (SECOND, 1, frame));
+        assert_eq!(rig.batch(&frames), [Seen::Kept, Seen::Kept]);
+        let mut seen = rig.wait(2 * SECOND);
+        let passed = seen.remove(0);
+        assert_eq!((passed.out().0, &passed.out().1[26..30]), (3, &EXTERNAL[..]));
+        let expected = if sent.len() > 1414 { TOO_BIG } else { EXPIRED };
+        assert_told(&seen, 1, expected, &sent);
+    }
 }
 
 #[test]

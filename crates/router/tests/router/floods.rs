@@ -167,6 +167,20 @@ fn known_neighbours_and_gateways_survive_floods_of_unknown_ones() {
     assert_eq!(rig.router.kept(), 0);
 }
 
+#[test]
+fn a_gateway_is_asked_for_even_if_a_stranger_was_first() {
+    let mut config = config();
+    config.police.requests = Limit { rate: 0, burst: 1 };
+    let mut rig = Rig::of(config);
+    let gateway = [10, 0, 2, 60];
+    rig.router.add_route_v4("192.0.2.0/24".parse().unwrap(), NextHop::via(2, IpAddr::from(gateway))).unwrap();
+    // For a packet to a neighbour no request is allowed.
+    for destination in [gateway, [192, 0, 2, 1]] {
+        assert_eq!(rig.send(SECOND, 1, &packet(destination, 64)), [Seen::Kept]);
+    }
+    assert_eq!(asks(&rig.wait(2 * SECOND), gateway), Some([0xff; 6]));
+}
+
 /// From the host behind port 1 to any address.
 fn packet_to(destination: IpAddr) -> Vec<u8> {
     let IpAddr::V6(destination) = destination else {

@@ -87,6 +87,7 @@ impl Bench {
             passed,
             rewritten,
             ports: PORTS,
+            down: &[],
             now: Nanos(at),
             made: 0,
             common,
