@@ -2,7 +2,7 @@
 // Performance monitor: counts packets and bytes by their properties. Its control half says which, reads the counters from time to
 // time, and sends summaries on.
 //
-// Key: general (ALL), or any. IPv4, with options too, and IPv6.
+// Key: general (ALL), or any. IPv4, with options too, and IPv6: later fragments too, which have no flags, and what has too many extension headers.
 //
 // State, 4 bytes, zero at first: then nothing is counted.
 //	 0	u32	properties to count by, a sum of
@@ -91,10 +91,10 @@ int performance_monitor(struct xdp_md *ctx)
 		count(&ports, &key, bytes);
 	}
 	at = transport(ctx, data, end, &protocol);
-	if (!at)
+	if (protocol == NO_IP)
 		return XDP_PASS;
 	if (properties & PROTOCOLS) {
-		key = protocol;
+		key = protocol == UNSEEN ? lw_transport(ctx) & 0xff : protocol;
 		count(&protocols, &key, bytes);
 	}
 	if (properties & SOURCES)
@@ -102,7 +102,7 @@ int performance_monitor(struct xdp_md *ctx)
 	if (properties & DESTINATIONS)
 		count_address(data, end, DESTINATION, bytes);
 	tcp = data + at;
-	if (!(properties & FLAGS) || protocol != IPPROTO_TCP || (void *)&tcp->window > end)
+	if (!at || !(properties & FLAGS) || protocol != IPPROTO_TCP || (void *)&tcp->window > end)
 		return XDP_PASS;
 	key = tcp->flags;
 	count(&flags, &key, bytes);

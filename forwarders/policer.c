@@ -7,7 +7,7 @@
 //
 // State, 48 bytes, zero at first: then nothing is dropped.
 //	 0	u64	rate, in bytes per second; 0: no limit
-//	 8	s64	burst, in billionths of a byte: at most 2^62, 4.6 GB
+//	 8	s64	burst, in billionths of a byte: less than 2^62, 4.6 GB
 //	16	u64	how long an empty bucket takes to be full, in nanoseconds: burst / rate, rounded up, so that rate times less than that is no
 //			more than the burst. After that time it is full, whatever the product
 //	24	s64	tokens in the bucket (written here; the control half sets it to the burst, so that it begins full)

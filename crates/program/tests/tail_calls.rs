@@ -126,6 +126,21 @@ fn large_arrays_are_not_passed_again_and_again() {
     assert!(matches!(fault, Rejection::Unbounded { .. }), "{fault}");
 }
 
+/// Half a million pairs of a tail call and its target: their worst case would take long.
+#[test]
+fn programs_that_all_lead_to_all_are_too_complex() {
+    let check = |programs: u32| {
+        let one = "r3 = *(u32 *)(r1 + 12)\n r2 = map[0] ll\n call tail_call\n r0 = 2\n exit\n ";
+        let code = assemble(&one.repeat(programs as usize)).unwrap();
+        let code = code.with_programs((0..programs).map(|number| (number + 1, number as usize * 5)));
+        let numbers: Vec<u32> = (1..=programs).collect();
+        let array = MapSpec { max_entries: programs, ..array(&numbers) };
+        verify(Program::new("test", code, [array]))
+    };
+    assert!(check(50).is_ok());
+    assert!(matches!(check(700).unwrap_err().fault, Rejection::TooComplex));
+}
+
 /// State, links and frames are those of all programs.
 #[test]
 fn all_programs_are_verified() {

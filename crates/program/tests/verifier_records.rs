@@ -476,3 +476,16 @@ fn rounds_leave_the_records_as_they_found_them() {
         assert!(fits, "{rejected}\n{text}");
     }
 }
+
+/// After a thousand rounds states are joined, whatever records they leave behind.
+#[test]
+fn rounds_that_leave_records_behind_are_refused() {
+    let round = "r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n if r3 != 100000 goto none\n r1 = \
+                 map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n none: r0 = 0\n exit";
+    let text = format!(
+        "*(u64 *)(r10 - 8) = 0\n r1 = 100000\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop\n {OUT}
+         f: {round}"
+    );
+    let rejected = check(&text).unwrap_err();
+    assert!(matches!(rejected.fault, Rejection::TooManyRecords), "{rejected}");
+}

@@ -58,6 +58,9 @@ pub enum CompileError {
     /// Its functions share code that would have to be compiled too often.
     #[error("the program's functions have more than {0} instructions together")]
     TooLarge(usize),
+    /// Its machine code would take too much of the thread's stack.
+    #[error("the machine code of the program and of what it calls needs more than {0} B of stack")]
+    Stack(usize),
     /// There is no code generator for this processor.
     #[error("no code can be made for this processor: {0}")]
     Processor(String),

@@ -13,6 +13,8 @@ use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, ModuleError, default_libcall_names};
 use longwire_packet::{Handle, Pool};
+use longwire_program::MAX_TAIL_CALLS;
+use longwire_program::memory::MAX_FRAMES;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -99,25 +101,64 @@ impl Drop for Loaded {
 pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError> {
     let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
     let (mut asks, mut moves) = (false, false);
-    match define(&mut module, source, bodies, (&mut asks, &mut moves)) {
-        Ok((entry, visits, size)) => Ok(Loaded { module: Some(module), entry, visits, size, asks, moves }),
-        Err(error) => {
-            // SAFETY: nothing in it was ever called, and no pointer into it is kept.
-            unsafe { module.free_memory() };
-            Err(CompileError::Generator(error.to_string()))
+    let error = match define(&mut module, source, bodies, (&mut asks, &mut moves)) {
+        Ok(Defined { entry, visits, size, stack }) if stack <= MAX_STACK => {
+            return Ok(Loaded { module: Some(module), entry, visits, size, asks, moves });
         }
-    }
+        Ok(_) => CompileError::Stack(MAX_STACK),
+        Err(error) => CompileError::Generator(error.to_string()),
+    };
+    // SAFETY: nothing in it was ever called, and no pointer into it is kept.
+    unsafe { module.free_memory() };
+    Err(error)
 }
+
+/// Most bytes of the processor's stack that a program may take. Threads have 2 MiB, and the code does not
+/// notice their end.
+const MAX_STACK: usize = 1 << 18;
 
 type Entry = unsafe extern "C" fn(*mut Run) -> ProgramEnd;
 type EntryOfVisits = unsafe extern "C" fn(*mut Run, *const Handle, u64, *mut u8, u64, u64) -> VisitProgress;
+
+/// Functions in executable memory.
+struct Defined {
+    entry: Entry,
+    visits: Option<EntryOfVisits>,
+    size: usize,
+    /// Most bytes of the processor's stack.
+    stack: usize,
+}
+
+/// Bytes of the largest frames on the processor's stack.
+#[derive(Default)]
+struct Frames {
+    /// Of the program, and of targets of tail calls.
+    programs: usize,
+    /// Of functions that they call.
+    called: usize,
+}
+
+impl Frames {
+    /// Return address and frame pointer.
+    const LINKAGE: usize = 16;
+
+    fn note(&mut self, role: Role, bytes: u32) {
+        let largest = if role == Role::Called { &mut self.called } else { &mut self.programs };
+        *largest = (bytes as usize + Self::LINKAGE).max(*largest);
+    }
+
+    /// Most bytes at once: every tail call adds a frame, and the last program has those of functions below.
+    fn most(&self, tail_calls: u8) -> usize {
+        self.programs * (1 + usize::from(tail_calls)) + self.called * (MAX_FRAMES - 1)
+    }
+}
 
 fn define(
     module: &mut JITModule,
     source: &Source<'_>,
     bodies: &[Body],
     (asks, moves): (&mut bool, &mut bool),
-) -> Result<(Entry, Option<EntryOfVisits>, usize), Box<ModuleError>> {
+) -> Result<Defined, Box<ModuleError>> {
     let convention = module.isa().default_call_conv();
     let declare = |module: &mut JITModule, name: &str, role| {
         module.declare_function(name, Linkage::Local, &signature(convention, role)).map_err(Box::new)
@@ -139,7 +180,7 @@ fn define(
     }
     let count = made.len();
     let (mut context, mut scratch) = (module.make_context(), FunctionBuilderContext::new());
-    let (mut size, mut done) = (0, 0);
+    let (mut size, mut done, mut frames) = (0, 0, Frames::default());
     while let Some(&(id, body, role)) = made.get(done) {
         context.func.signature = signature(convention, role);
         context.func.name = UserFuncName::user(0, id.as_u32());
@@ -148,7 +189,10 @@ fn define(
             Callees { functions: &functions, programs: &programs, module: &mut *module, asks, moves };
         translate(source, (body, role), callees, &mut context.func, &mut scratch);
         module.define_function(id, &mut context)?;
-        size += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
+        let code = context.compiled_code();
+        size += code.map_or(0, |code| code.code_info().total_size as usize);
+        let frame = code.and_then(|code| code.buffer.frame_layout());
+        frames.note(role, frame.map_or(u32::MAX, |frame| frame.frame_to_fp_offset));
         module.clear_context(&mut context);
         done += 1;
         // Now it is known whether any of them calls the machine.
@@ -165,7 +209,8 @@ fn define(
         // SAFETY: the function was defined above, with the signature of `EntryOfVisits`.
         unsafe { std::mem::transmute::<*const u8, EntryOfVisits>(code) }
     });
-    Ok((entry, visits, size))
+    let stack = frames.most(if programs.is_empty() { 0 } else { MAX_TAIL_CALLS });
+    Ok(Defined { entry, visits, size, stack })
 }
 
 /// A program takes the run, or the arguments of [`EntryOfVisits`]; other functions take the run, `r1` to

@@ -1,8 +1,8 @@
 //! Behaviour of compiled programs in case of errors, and with wrong facts.
 
 use crate::{
-    Arrival, CompiledProgram, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile,
-    compile_unverified,
+    Arrival, CompileError, CompiledProgram, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress,
+    compile, compile_unverified,
 };
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
@@ -321,6 +321,24 @@ fn loops_end_whatever_they_do() {
             .unwrap();
     let stopped = Stopped { slot: 0, fault: Fault::Budget };
     assert_eq!(Bench::new().run(&compiled, &maps), Err(Halted::Stopped(stopped)));
+}
+
+/// The generator keeps what both halves of this program compute, and every tail call has a frame of its own.
+#[test]
+fn programs_that_would_exhaust_the_stack_are_not_compiled() {
+    let half = format!("r2 = r6\n {}", "r2 *= 3\n r8 ^= r2\n *(u64 *)(r10 - 8) = r8\n ".repeat(1200));
+    let begin = format!("r9 = r1\n r6 = *(u32 *)(r1 + 12)\n r8 = 0\n {half}{half}");
+    let again = "r1 = r9\n r2 = map[0] ll\n r3 = 0\n call tail_call\n";
+    let initial = Box::new([1u8, 0, 0, 0]);
+    let spec = MapSpec { initial, ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 1) };
+    let maps = Arc::new(Maps::new(std::slice::from_ref(&spec), 1, 0).unwrap());
+    let compiled = |end: &str, programs: &[(u32, usize)]| {
+        let code = assemble(&format!("{begin}{end} r0 = 2\n exit")).unwrap();
+        let program = Program::new("test", code.with_programs(programs.iter().copied()), [spec.clone()]);
+        compile(&verify(program).unwrap(), Arc::clone(&maps))
+    };
+    assert!(compiled("", &[]).is_ok());
+    assert!(matches!(compiled(again, &[(1, 0)]), Err(CompileError::Stack(_))));
 }
 
 #[test]

@@ -132,7 +132,9 @@ impl Shape {
     fn parts(&self) -> u64 {
         match self {
             Self::Array { element, count } if element.is_byte() => 1 + u64::from(*count) / 64,
-            Self::Array { element, count } => 1 + element.parts().saturating_mul(u64::from(*count)),
+            Self::Array { element, count } => {
+                element.parts().saturating_mul(u64::from(*count)).saturating_add(1)
+            }
             Self::Struct { fields, .. } => {
                 fields.iter().fold(1, |sum: u64, field| sum.saturating_add(field.shape.parts()))
             }
@@ -443,6 +445,12 @@ mod tests {
             shape(&[WORD, &[0, STRUCT, 0], &[0, ARRAY, 0, 2, 1, u32::MAX]], 3),
             Err(ShapeError::TooLarge)
         );
+        // More than a number holds, also of empty types, in a structure of a key's size.
+        let all = |of: u32| vec![0, ARRAY, 0, of, 1, u32::MAX];
+        assert_eq!(shape(&[WORD, &all(1), &all(2), &all(3)], 4), Err(ShapeError::TooLarge));
+        let key: &[u32] = &[0, STRUCT | 2, 4, 5, 1, 0, 7, 5, 0];
+        let empty: &[u32] = &[0, STRUCT, 0];
+        assert_eq!(shape(&[WORD, empty, &all(2), &all(3), &all(4), key], 6), Err(ShapeError::TooLarge));
         // Byte arrays are displayed as one part, however long; sixty members of a megabyte each are not.
         let byte: &[u32] = &[1, INT << 24, 1, 8];
         let bytes: &[u32] = &[0, ARRAY, 0, 1, 1, 1 << 20];

@@ -444,6 +444,8 @@ impl<'p> Explorer<'p> {
         let start = self.program.code.program(number);
         let start = start.ok_or_else(|| Rejection::NoProgram { map: map.name.clone(), number })?;
         if self.tail_calls.entry(index).or_default().insert(start) {
+            // The worst case is summed over each of them, for every number of tail calls.
+            self.steps += 1;
             self.unfollowed.push(start);
         }
         Ok(())
@@ -476,12 +478,8 @@ impl<'p> Explorer<'p> {
 /// none can be joined.
 fn nearest(states: &[Knowledge], state: &Knowledge) -> Option<usize> {
     let mut best = None;
-    for (place, kept) in states
-        .iter()
-        .enumerate()
-        .rev()
-        .filter(|(_, kept)| kept.locked == state.locked && kept.has_records_like(state))
-    {
+    let joins = |kept: &Knowledge| kept.locked == state.locked && kept.has_records_like(state);
+    for (place, kept) in states.iter().enumerate().rev().filter(|(_, kept)| joins(kept)) {
         let most = best.map_or(usize::MAX, |(_, differences)| differences);
         match kept.differences(state, most) {
             0 => return Some(place),

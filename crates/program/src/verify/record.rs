@@ -79,15 +79,17 @@ impl Knowledge {
     }
 
     /// The records after joining two states, and which become one. With different reservations, none does:
-    /// then they have no addresses any more, and the program is refused at its end.
+    /// then those of one state have no addresses any more, and the program is refused at its end.
     pub fn joined_records(
         &self,
         other: &Self,
         fresh: &mut impl FnMut() -> Id,
     ) -> (Vec<PendingRecord>, Vec<Pair>) {
         if !self.has_records_like(other) {
-            let all = self.open.iter().chain(&other.open);
-            return (all.map(|open| PendingRecord { object: fresh(), ..*open }).collect(), Vec::new());
+            // Not of both: each round of a loop would add to their number.
+            let most = if self.open.len() < other.open.len() { &other.open } else { &self.open };
+            let nameless = most.iter().map(|open| PendingRecord { object: fresh(), ..*open });
+            return (nameless.collect(), Vec::new());
         }
         let pair = |(mine, theirs): (&PendingRecord, &PendingRecord)| {
             let object = if mine.object == theirs.object { mine.object } else { fresh() };
@@ -95,5 +97,36 @@ impl Knowledge {
         };
         let pairs: Vec<Pair> = self.open.iter().zip(&other.open).map(pair).collect();
         (pairs.iter().map(|pair| pair.joined).collect(), pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_states_have_no_more_records_than_one_of_them() {
+        let with = |objects: &[Id]| {
+            let mut state = Knowledge::new();
+            state.open =
+                objects.iter().map(|&object| PendingRecord { object, map: 0, size: 8, at: 5 }).collect();
+            state
+        };
+        let mut last = 100;
+        let mut widen = |state: &Knowledge, other: &Knowledge| {
+            state.widen(other, || {
+                last += 1;
+                last
+            })
+        };
+        let mut summary = with(&[]);
+        for _ in 0..3 {
+            for other in [with(&[1]), with(&[2, 3])] {
+                summary = widen(&summary, &other);
+            }
+        }
+        assert_eq!(summary.records().len(), 2);
+        // They can't be released any more.
+        assert!(summary.records().iter().all(|record| record.object > 100));
     }
 }

@@ -51,6 +51,28 @@ fn packets_and_bytes_are_counted_by_property() {
 }
 
 #[test]
+fn later_fragments_are_counted_without_flags() {
+    let (four, six) = (tcp(v4(CLIENT, SERVER), [1024, 80], ack), tcp(v6(), [1024, 80], ack));
+    // First and later fragments, and too many headers, the last of which says TCP.
+    let sent = [
+        patched(&four, 20, &[0x20, 0]),
+        patched(&four, 20, &[0, 9]),
+        extended(&six, &[FIRST6]),
+        extended(&six, &[LATER6]),
+        extended(&six, &[OPTIONS6; 9]),
+    ];
+    let mut monitor = ready();
+    for frame in &sent {
+        assert_eq!(monitor.send(frame).verdict, Verdict::Pass);
+    }
+    let bytes = |sent: &[Vec<u8>]| sent.iter().map(Vec::len).sum::<usize>() as u64;
+    assert_eq!(monitor.entry("protocols", &[6, 0, 0, 0]), [5, bytes(&sent)]);
+    assert_eq!(monitor.entry("addresses", &key(CLIENT, 0)), [2, bytes(&sent[..2])]);
+    assert_eq!(monitor.entry("addresses", &[&CLIENT6[..], &[0; 4]].concat()), [3, bytes(&sent[2..])]);
+    assert_eq!(monitor.entry("flags", &[0x10, 0, 0, 0])[0], 2);
+}
+
+#[test]
 fn what_is_not_asked_for_is_not_counted() {
     let sent = tcp(v4(CLIENT, SERVER), [1024, 80], syn);
     for (properties, counted) in [
