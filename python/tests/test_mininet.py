@@ -94,8 +94,12 @@ assert net.pingAll() > 0
 net.addLink(h3, s1, delay=2000).intf1.config(ip="10.0.0.3/8")
 s1.attach(s1.intfNames()[-1]) if hasattr(s1, "attach") else s1.cmd("brctl addif s1", s1.intfNames()[-1])
 assert net.ping([h1, h3]) == 0
+link.intf1.config(bw=1, longwire={"duplicate": "1 %", "overhead": 4})
+assert "duplicate" in link.emulated.forward.settings
 link.intf1.config(bw=1, delay="20ms")
 assert link.emulated.forward.settings["rate"] == "1 Mbit/s"
+assert link.emulated.forward.settings["overhead"] == "0"
+assert "duplicate" not in link.emulated.forward.settings
 assert link.emulated.backward.settings["delay"] == "10 ms"
 net.stop()
 print("done")
@@ -247,8 +251,10 @@ def test_what_a_killed_network_left_is_removed_by_the_next(repository: Path) -> 
 SETTINGS = """
 from longwire.mininet import link_settings
 plain = {
-    "rate": "unlimited", "loss": None, "delay.kind": "constant", "delay.delay": "0 ms",
+    "rate": "unlimited", "framing": "ethernet", "overhead": 0, "loss": None,
+    "delay.kind": "constant", "delay.delay": "0 ms",
     "queue.kind": "tail-drop", "queue.limit": "1000 packets",
+    "bit-error": None, "duplicate": None, "reorder": None, "filter": None, "mtu": None, "background": None,
 }
 assert link_settings() == plain
 given = link_settings(bw=2.5, delay=1000, loss=1, max_queue_size=7)
@@ -257,8 +263,12 @@ assert given == {**plain, **changed}
 assert link_settings(jitter="2ms")["delay.kind"] == "jitter"
 assert link_settings(enable_ecn=True)["queue.ecn"] == "yes"
 assert link_settings(longwire={"profile": "lte"}) == {"profile": "lte"}
-assert link_settings(delay="1ms", longwire={"queue": "codel"}).keys() == {
-    "rate", "loss", "delay.kind", "delay.delay", "queue"
+assert link_settings(bw=5, longwire={"profile": "adsl"}) == {"rate": "5 Mbit/s", "profile": "adsl"}
+assert not {"framing", "overhead"} & link_settings(longwire={"rate.kind": "slotted"}).keys()
+replaced = {"queue.kind", "queue.limit"}
+assert link_settings(delay="1ms", longwire={"queue": "codel"}).keys() == plain.keys() - replaced | {"queue"}
+assert link_settings(bw=1, longwire={"overhead": 4, "mtu": 900}) == {
+    **plain, "rate": "1 Mbit/s", "overhead": 4, "mtu": 900
 }
 """
 

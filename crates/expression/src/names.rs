@@ -100,8 +100,8 @@ pub(crate) const PORTS: &[(&str, u32)] = &[
     ("mdns", 5353),
 ];
 
-/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792, 4443, 4861),
-/// TCP flags.
+/// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792; IANA "ICMPv6
+/// Parameters"), TCP flags.
 pub(crate) const CONSTANTS: &[(&str, u32)] = &[
     ("icmptype", 0),
     ("icmpcode", 1),
@@ -137,6 +137,21 @@ pub(crate) const CONSTANTS: &[(&str, u32)] = &[
     ("icmp6-neighborsolicit", 135),
     ("icmp6-neighboradvert", 136),
     ("icmp6-redirect", 137),
+    ("icmp6-routerrenum", 138),
+    ("icmp6-nodeinformationquery", 139),
+    ("icmp6-nodeinformationresponse", 140),
+    ("icmp6-ineighbordiscoverysolicit", 141),
+    ("icmp6-ineighbordiscoveryadvert", 142),
+    ("icmp6-multicastlistenerreportv2", 143),
+    ("icmp6-homeagentdiscoveryrequest", 144),
+    ("icmp6-homeagentdiscoveryreply", 145),
+    ("icmp6-mobileprefixsolicit", 146),
+    ("icmp6-mobileprefixadvert", 147),
+    ("icmp6-certpathsolicit", 148),
+    ("icmp6-certpathadvert", 149),
+    ("icmp6-multicastrouteradvert", 151),
+    ("icmp6-multicastroutersolicit", 152),
+    ("icmp6-multicastrouterterm", 153),
     ("tcp-fin", 0x01),
     ("tcp-syn", 0x02),
     ("tcp-rst", 0x04),

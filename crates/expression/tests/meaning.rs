@@ -55,6 +55,23 @@ fn code_points_and_congestion_bits_are_those_of_both_families() {
     }
 }
 
+/// pcap-filter(7) names all types up to 153 but 150.
+#[test]
+fn types_of_icmpv6_have_names() {
+    for (name, number) in [
+        ("redirect", 137),
+        ("routerrenum", 138),
+        ("multicastlistenerreportv2", 143),
+        ("certpathadvert", 149),
+        ("multicastrouteradvert", 151),
+        ("multicastrouterterm", 153),
+    ] {
+        let mut icmp6 = frame(ICMP6);
+        icmp6[54] = number;
+        assert!(is(&format!("icmp6[icmp6type] = icmp6-{name}"), &icmp6), "{name}");
+    }
+}
+
 #[test]
 fn marks_are_the_packets_and_not_the_frames() {
     let table: [(&str, &[u32]); 13] = [

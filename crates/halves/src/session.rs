@@ -83,9 +83,9 @@ impl RouterSession {
         &self.router
     }
 
-    /// All counters of the instance.
-    pub(super) fn stats(&self) -> anyhow::Result<Value> {
-        Ok(self.client.stats(&RowFilter::default())?)
+    /// Counters of the instance: the first page of those that the filter selects.
+    pub(super) fn stats(&self, filter: &RowFilter) -> anyhow::Result<Value> {
+        Ok(self.client.stats(filter)?)
     }
 
     /// The router's routes, or the first of them.
@@ -159,14 +159,19 @@ impl RouterSession {
 
     /// A program's state; none if somebody else has removed the program.
     pub(super) fn data_unless_removed<const N: usize>(&self, fid: u32) -> anyhow::Result<Option<[u8; N]>> {
-        match self.data(fid) {
+        self.unless_removed(fid, self.data(fid))
+    }
+
+    /// What the instance has answered about a program; none if somebody else has removed the program.
+    fn unless_removed<T>(&self, fid: u32, answer: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
+        match answer {
             Err(error) if is_refused(&error) && !self.has(fid)? => {
                 if let Some(own) = self.own().as_mut() {
                     own.remove(&fid);
                 }
                 Ok(None)
             }
-            data => data.map(Some),
+            answer => answer.map(Some),
         }
     }
 
@@ -185,6 +190,11 @@ impl RouterSession {
         let answer = self.ask(&ProgramRequest::Map(fid, map.into(), Entries::default()))?;
         let entries = answer["entries"].as_array().context("a map has entries")?;
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
+    }
+
+    /// The entries of a program's map; none if somebody else has removed the program.
+    pub(super) fn entries_unless_removed(&self, fid: u32, map: &str) -> anyhow::Result<Option<Vec<Entry>>> {
+        self.unless_removed(fid, self.entries(fid, map))
     }
 
     /// The values of several keys of a program's map; none for missing ones.

@@ -1,6 +1,6 @@
 //! `longwire control syn-alarm`: detects SYN floods, raises an alarm, and filters them.
 
-use crate::session::{RouterSession, address_at, double_at, per_second, word_at};
+use crate::session::{RouterSession, address_at, double_at, is_refused, per_second, word_at};
 use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
@@ -88,6 +88,8 @@ struct Alarm<'p> {
     monitor: u32,
     syns: u32,
     targets: Option<Targets>,
+    /// Whether it was told that the router has no room for the program that counts by target.
+    has_no_room: bool,
     filters: HashMap<Target, Filter>,
 }
 
@@ -116,7 +118,8 @@ impl<'p> Alarm<'p> {
     fn begin(session: &'p RouterSession, limits: Limits) -> anyhow::Result<Self> {
         let monitor =
             session.install(&WrittenForwarder { program: "syn-monitor".into(), ..Default::default() })?;
-        Ok(Self { session, limits, monitor, syns: 0, targets: None, filters: HashMap::new() })
+        let (targets, filters) = (None, HashMap::new());
+        Ok(Self { session, limits, monitor, syns: 0, targets, has_no_room: false, filters })
     }
 
     /// Reads all counters, and acts.
@@ -161,9 +164,14 @@ impl<'p> Alarm<'p> {
     /// Reads the counts by target, and filters excessive ones.
     fn follow_targets(&mut self, time: Duration) -> anyhow::Result<()> {
         let Some(targets) = &mut self.targets else { return Ok(()) };
+        let Some(entries) = self.session.entries_unless_removed(targets.fid, "targets")? else {
+            // If there are as many SYNs as before, it is installed again.
+            self.targets = None;
+            return Ok(());
+        };
         let mut counted = HashMap::new();
         let mut flooded = Vec::new();
-        for (key, value) in self.session.entries(targets.fid, "targets")? {
+        for (key, value) in entries {
             let (Some(target), Some(count)) = (Target::of(&key), double_at(&value, 0)) else { continue };
             // A lower count means that the entry was evicted and came back.
             let before = targets.counted.get(&target).copied().filter(|&before| before <= count).unwrap_or(0);
@@ -212,18 +220,35 @@ impl<'p> Alarm<'p> {
         }
     }
 
+    /// Installs the program that counts by target. If the router has no room for it, that is told once.
+    fn count_by_target(&mut self, rate: u64) -> anyhow::Result<()> {
+        let written = WrittenForwarder { program: "syn-targets".into(), ..Default::default() };
+        let fid = match self.session.install(&written) {
+            Ok(fid) => fid,
+            Err(error) if is_refused(&error) => {
+                if std::mem::replace(&mut self.has_no_room, true) {
+                    return Ok(());
+                }
+                output::note(&format!("SYNs are not counted by target: {}", output::chain(error.as_ref())));
+                let event = json!({ "event": "suspicion", "rate": rate, "fid": null });
+                return self.session.tell(&event, &format!("suspicion: {rate} SYNs/s; no target is known"));
+            }
+            Err(error) => return Err(error),
+        };
+        self.has_no_room = false;
+        self.targets = Some(Targets { fid, counted: HashMap::new(), calm: Duration::ZERO });
+        let event = json!({ "event": "suspicion", "rate": rate, "fid": fid });
+        self.session.tell(&event, &format!("suspicion: {rate} SYNs/s; program {fid} counts them by target"))
+    }
+
     /// Counts SYNs by target while there are more than one server may get, and for a while after.
     fn suspect(&mut self, rate: u64, time: Duration) -> anyhow::Result<()> {
         match &mut self.targets {
-            None if rate >= self.limits.threshold => {
-                let written = WrittenForwarder { program: "syn-targets".into(), ..Default::default() };
-                let fid = self.session.install(&written)?;
-                self.targets = Some(Targets { fid, counted: HashMap::new(), calm: Duration::ZERO });
-                let event = json!({ "event": "suspicion", "rate": rate, "fid": fid });
-                self.session
-                    .tell(&event, &format!("suspicion: {rate} SYNs/s; program {fid} counts them by target"))
+            None if rate >= self.limits.threshold => self.count_by_target(rate),
+            None => {
+                self.has_no_room = false;
+                Ok(())
             }
-            None => Ok(()),
             Some(targets) => {
                 targets.calm =
                     if rate >= self.limits.threshold { Duration::ZERO } else { targets.calm + time };

@@ -4,6 +4,7 @@ use crate::flow_ends::FlowEnds;
 use crate::session::{RouterSession, per_second, word_at};
 use crate::{Interval, ResidentArgs};
 use anyhow::{Context, ensure};
+use longwire_control::RowFilter;
 use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
 
@@ -56,14 +57,14 @@ impl Args {
         ensure!((2..=256).contains(&self.layers), "--layers {} is outside 2 to 256", self.layers);
         ensure!(self.calm > 0, "--calm must be at least 1");
         let session = RouterSession::take(&self.target, self.json)?;
-        let mut last = counted(&session.stats()?, &self.link)?;
+        let mut last = counts_of(&session, &self.link)?;
         let key = self.ends.key(Some("udp".into()));
         let written = WrittenForwarder { program: "wavelet".into(), key: Some(key), ..Default::default() };
         let fid = session.install(&written)?;
         let mut steering = Steering::new(self.layers, self.calm);
         let mut forwarded = 0;
         session.every(self.interval.nanos(), |time| {
-            let now = counted(&session.stats()?, &self.link)?;
+            let now = counts_of(&session, &self.link)?;
             let own = word_at(&session.data::<8>(fid)?, 4).unwrap_or_default();
             let rate = per_second(own.wrapping_sub(forwarded).into(), time);
             forwarded = own;
@@ -96,6 +97,21 @@ impl Args {
 struct LinkCounts {
     out: u64,
     dropped: u64,
+}
+
+/// The counts of the link with this name.
+///
+/// # Errors
+/// There is no such link, or the instance does not answer.
+fn counts_of(session: &RouterSession, link: &str) -> anyhow::Result<LinkCounts> {
+    let found = counted(&session.stats(&rows_of(Some(link)))?, link);
+    // The reason is that of all links.
+    found.or_else(|_| counted(&session.stats(&rows_of(None))?, link))
+}
+
+/// Selects the row of a link, which may be behind the first page of all, or the first page of links.
+fn rows_of(link: Option<&str>) -> RowFilter {
+    RowFilter { name: link.map(str::to_owned), kind: Some("link".into()), ..RowFilter::default() }
 }
 
 fn counted(stats: &Value, link: &str) -> anyhow::Result<LinkCounts> {
@@ -211,6 +227,18 @@ mod tests {
         assert_eq!(steering.cutoff(), 1);
         steering.look(1, 0);
         assert_eq!((steering.cutoff(), steering.passing), (0, 2));
+    }
+
+    #[test]
+    fn a_link_behind_the_first_page_is_found() {
+        let row = |number: u64| {
+            let name = format!("l{number}");
+            json!({ "kind": "link", "name": name, "out_packets": number })
+        };
+        let rows: Vec<Value> = (0..20_000).map(row).collect();
+        let page = |filter: RowFilter| json!({ "rows": filter.select(rows.clone()).unwrap().0 });
+        assert!(counted(&page(rows_of(None)), "l19999").is_err());
+        assert_eq!(counted(&page(rows_of(Some("l19999"))), "l19999").unwrap().out, 19_999);
     }
 
     #[test]

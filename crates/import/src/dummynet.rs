@@ -241,11 +241,10 @@ impl Pipe {
         self.controlled_kind().is_some_and(|kind| kind.starts_with("fq-"))
     }
 
-    /// Applies a queue's settings, for packets that enter the pipe through it.
+    /// Applies a queue's settings, for packets that enter the pipe through it. The pipe's own length, loss
+    /// and discipline are for packets without a queue (ip_dn_io.c, `dn_enqueue`).
     pub(super) fn behind(&mut self, queue: &Self) {
-        self.queue = queue.queue.or(self.queue);
-        self.loss = queue.loss.or(self.loss);
-        // A queue has its own discipline; the pipe's is for packets without a queue.
+        (self.queue, self.loss) = (queue.queue, queue.loss);
         if !self.is_fair() {
             self.discipline.clone_from(&queue.discipline);
         }

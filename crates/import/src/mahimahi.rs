@@ -40,7 +40,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     };
     if shells.is_empty() {
         let fix = "write mm-delay 20 mm-link up.trace down.trace -- COMMAND, or name trace files";
-        return Err(ImportError::new(0, "there is no shell of mahimahi in it", fix));
+        let what = sources.first().and_then(missing_file);
+        return Err(ImportError::new(0, what.unwrap_or("there is no shell of mahimahi in it".into()), fix));
     }
     let mut sheet = Sheet::new("A host inside mahimahi's shells, and one outside.");
     let up = joined(shells.iter().rev().filter_map(|shell| shell.up.as_ref()));
@@ -49,6 +50,15 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     sheet.host("outside");
     sheet.chain(("inside", "outside"), ("up", "down"), up, down);
     Ok(sheet)
+}
+
+/// The fault of a text that is in no file, and only names one or two that are not there.
+fn missing_file(source: &Source) -> Option<String> {
+    let words: Vec<&str> = source.text.split_whitespace().take(3).collect();
+    let are_files = source.file.is_none() && words.len() < 3;
+    let first =
+        words.first().filter(|_| are_files && !words.iter().any(|word| name(word).starts_with("mm-")));
+    first.map(|first| format!("there is no file {first}"))
 }
 
 /// Whether a text is a list of milliseconds, one per line.
@@ -62,7 +72,8 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
     let part = |source: &Source| {
         let fix = "name the file: a scenario refers to it";
         let Some(name) = &source.file else {
-            return Err(ImportError::new(0, "a trace must be in a file", fix));
+            let what = missing_file(source).unwrap_or("a trace must be in a file".into());
+            return Err(ImportError::new(0, what, fix));
         };
         if !is_trace(&source.text) {
             let fix = "write one whole number of milliseconds a line";

@@ -6,6 +6,7 @@
 //! must bypass both, or on a cable.
 
 pub(super) mod cable;
+mod change;
 mod loss;
 
 use super::framing::framed;
@@ -14,6 +15,7 @@ use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
 use super::{ImportError, Notes};
+use change::has_correlation;
 use longwire_units::Nanos;
 use loss::{Loss, loss, markov};
 
@@ -60,6 +62,10 @@ pub(super) struct Netem {
     overhead: i64,
     atm: bool,
     slot: Option<Slot>,
+    /// The kernel's correlations of delay, loss and duplicates, and whether the command sets them: tc sends
+    /// all if one is given.
+    correlations: [Share; 3],
+    is_correlated: bool,
     pub(super) seed: Option<u64>,
 }
 
@@ -84,11 +90,20 @@ impl Netem {
             netem.option(word, words, notes)?;
         }
         netem.check()?;
+        netem.correlations = [
+            netem.delay_correlation.unwrap_or(Share::ZERO),
+            match netem.loss {
+                Some(Loss::Random(_, correlation)) => correlation,
+                _ => Share::ZERO,
+            },
+            netem.duplicate.map_or(Share::ZERO, |(_, correlation)| correlation),
+        ];
         Ok(netem)
     }
 
     fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
-        match named(word, &OPTIONS).unwrap_or(word) {
+        let (option, behind) = (named(word, &OPTIONS).unwrap_or(word), words.rest);
+        match option {
             "delay" | "latency" => self.delay(words, notes)?,
             "jitter" if word == "jitter" => self.jitter = words.value("jitter", "10ms", micros)?,
             "distribution" => {
@@ -115,6 +130,7 @@ impl Netem {
                 return Err(ImportError::new(words.line, what, fix));
             }
         }
+        self.is_correlated |= has_correlation(option, &behind[..behind.len() - words.rest.len()]);
         Ok(())
     }
 
@@ -214,39 +230,6 @@ impl Netem {
             return wrong("slot: the longest is below the shortest", "write slot 10ms 20ms");
         }
         Ok(())
-    }
-
-    /// Keeps options that a change does not reset, and returns their names: the kernel resets delay, loss,
-    /// duplicates, gap and limit with each command, and the rest only if the command names it (sch_netem.c,
-    /// `netem_change`).
-    pub(super) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        if self.rate.is_none() && before.rate.is_some() {
-            (self.rate, self.overhead, self.atm) = (before.rate, before.overhead, before.atm);
-            names.push("rate");
-        }
-        if self.slot.is_none() && before.slot.is_some() {
-            self.slot.clone_from(&before.slot);
-            names.push("slot");
-        }
-        if self.corrupt.is_none() && before.corrupt.is_some() {
-            self.corrupt = before.corrupt;
-            names.push("corrupt");
-        }
-        let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
-        if self.reorder.is_none() && before.reorder.is_some() && delayed {
-            self.reorder = before.reorder;
-            names.push("reorder");
-        }
-        if self.distribution.is_none() && before.distribution.is_some() && self.jitter > Nanos::ZERO {
-            self.distribution.clone_from(&before.distribution);
-            names.push("distribution");
-        }
-        if !self.ecn && before.ecn && self.loss.is_some() {
-            self.ecn = true;
-            names.push("ecn");
-        }
-        names
     }
 
     /// The equivalent links.

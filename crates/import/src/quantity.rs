@@ -6,7 +6,7 @@ use longwire_units::{Bytes, Nanos, Rate};
 pub(super) const LONGEST_DELAY: Nanos = Nanos::from_secs(100);
 
 /// A fraction in steps of 10⁻¹², so that percentages are exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Share(u64);
 
 /// One of [`Share`].

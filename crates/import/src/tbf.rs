@@ -10,6 +10,9 @@ use longwire_units::{Bytes, Nanos};
 /// Options that tc abbreviates, in its matching order (iproute2, q_tbf.c).
 const ABBREVIATED: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead", "linklayer"];
 
+/// Link layers; `adsl` is ATM, too (iproute2, `get_linklayer`).
+const LINK_LAYERS: [&str; 3] = ["ethernet", "atm", "adsl"];
+
 /// The settings of a tbf.
 #[derive(Default)]
 struct Tbf {
@@ -74,7 +77,10 @@ impl Tbf {
             }
             "peakrate" => self.peak = Some(words.value("peakrate", "2mbit", tc_rate)?),
             "overhead" => self.overhead = words.value("overhead", "4", |word| word.parse().ok())?,
-            "linklayer" => self.atm = words.value("linklayer", "atm", |word| Some(word == "atm"))?,
+            "linklayer" => {
+                let layer = |word: &str| named(word, &LINK_LAYERS);
+                self.atm = words.value("linklayer", "atm", layer)? != "ethernet";
+            }
             "mtu" | "minburst" => {
                 let bytes = words.value(word, "1540", size)?;
                 self.mtu = bytes;

@@ -568,6 +568,20 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_page_serves_other_classes() {
+        const SLOTS: usize = 4096 / 25;
+        let mut pool = pool(1 << 20);
+        let [first, second] = [(); 2].map(|()| [(); SLOTS].map(|()| pool.alloc(1500).unwrap()));
+        // The first page becomes empty before the second has room.
+        pool.free(second[0]);
+        first.into_iter().for_each(|handle| pool.free(handle));
+        let small: Vec<_> = std::iter::from_fn(|| pool.alloc(64)).collect();
+        assert_eq!(small.len(), 3 * 4096 / 2);
+        small.iter().chain(&second[1..]).for_each(|&handle| pool.free(handle));
+        assert_eq!((pool.live(), pool.used_bytes()), (0, 0));
+    }
+
+    #[test]
     fn copies_a_part_of_one_packet_over_another() {
         let mut pool = pool(1 << 20);
         let from = pool.insert(&[1, 2, 3, 4, 5]).unwrap();

@@ -3,9 +3,12 @@
 
 use crate::machines::Underlay;
 use crate::sections::{Sections, is_kept};
-use longwire_scenario::{End, Plan, Port, Routing};
+use longwire_scenario::{End, Event, Plan, Port, Routing};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The key of a link's MTU.
+const MTU: &str = "mtu";
 
 /// Links between two ends, in both directions: from the lower to the higher, and back.
 type Groups = BTreeMap<[End; 2], [Vec<u32>; 2]>;
@@ -287,6 +290,8 @@ struct Reasons<'s> {
     /// Links that a filter or program chooses, and those instead of which it does.
     chosen: HashSet<u32>,
     in_media: HashSet<u32>,
+    /// Links that have an MTU, from the start or by an event.
+    narrow: HashSet<u32>,
     /// Ends of links between bridges that are in loops.
     loops: HashSet<[End; 2]>,
     best: Underlay,
@@ -296,11 +301,16 @@ impl<'s> Reasons<'s> {
     fn of(plan: &Plan, sections: &'s Sections, groups: &Groups, best: Underlay) -> Self {
         let steered = plan.steers.iter().flat_map(|steer| [steer.link, steer.target]);
         let requested = plan.link_requests.iter().flat_map(|request| [request.link, request.target]);
+        let has_mtu =
+            |place: &u32| plan.profile(*place as usize).blocks.iter().any(|(spec, _)| spec.key == MTU);
+        let sets_mtu = |event: &&Event| event.edits.iter().any(|edit| edit.spec.key == MTU);
+        let later = plan.events.iter().filter(sets_mtu).flat_map(|event| event.links.iter().copied());
         Self {
             fixed: sections.fixed_links(),
             choosing: sections.choosing_routers(),
             chosen: steered.chain(requested).collect(),
             in_media: plan.media.iter().flat_map(|medium| &medium.links).copied().collect(),
+            narrow: (0..plan.links.len() as u32).filter(has_mtu).chain(later).collect(),
             loops: if plan.routing == Routing::Tree { HashSet::new() } else { loops(groups) },
             best,
         }
@@ -318,7 +328,7 @@ impl<'s> Reasons<'s> {
         if self.in_media.contains(&place) {
             return Some("it sends on a medium, which is at one place".into());
         }
-        if plan.profile(place as usize).blocks.iter().any(|(spec, _)| spec.key == "mtu") {
+        if self.narrow.contains(&place) {
             return Some("it answers its sender at once when a packet is too long (mtu)".into());
         }
         let End::Port(from) = link.from else { return None };

@@ -101,7 +101,10 @@ impl Keeper {
                 }
                 Some(reached)
             }
-            NoticedChange::Applied { changed } => {
+            NoticedChange::Applied { changed, scenario } => {
+                if let (Some(text), Some(state)) = (scenario, self.state.as_ref().and_then(Weak::upgrade)) {
+                    state.applied(text);
+                }
                 self.log.info("applied", &[self.field(), ("changed", changed.into())]);
                 Some(Nanos::ZERO)
             }

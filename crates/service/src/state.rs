@@ -36,7 +36,9 @@ pub struct SavedState {
 struct KnownState {
     /// The scenario's file as last applied.
     given: String,
-    /// The scenario that was written, and its number, if it is with this file.
+    /// The scenario that a request has applied last, which the file may have become.
+    applied: Option<String>,
+    /// The scenario that was written, and its number, if it is with these.
     written: Option<(Arc<str>, u64)>,
 }
 
@@ -71,7 +73,7 @@ impl SavedState {
         let lock = lock.with_context(|| {
             format!("another service keeps the state of \"{name}\" in {}: end it first", folder.display())
         })?;
-        let known = Mutex::new(KnownState { given: String::new(), written: None });
+        let known = Mutex::new(KnownState { given: String::new(), applied: None, written: None });
         let [path, now, changes] = ["json", "now", "changes"].map(|end| folder.join(format!("{name}.{end}")));
         Ok(Self { path, now, changes, known, _lock: lock })
     }
@@ -84,7 +86,7 @@ impl SavedState {
     pub fn last_of(&self, given: &str) -> anyhow::Result<Option<String>> {
         self.give(given);
         let state = self.on_disk()?.filter(|state| {
-            [&state["given"], &state["running"]].into_iter().any(|text| text.as_str() == Some(given))
+            [&state["given"], &state["applied"]].into_iter().any(|text| text.as_str() == Some(given))
         });
         Ok(state.and_then(|state| self.after(&state)))
     }
@@ -99,9 +101,10 @@ impl SavedState {
         Ok(self.after(&state))
     }
 
-    /// The scenario of a state with its changes since.
+    /// The scenario of a state with its changes since. What a request has applied stays known.
     fn after(&self, state: &Value) -> Option<String> {
         let base = state["running"].as_str()?;
+        self.known().applied = state["applied"].as_str().map(String::from);
         let since = [&self.now, &self.changes].into_iter().find_map(|path| {
             let later: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
             // Others belong to an earlier scenario.
@@ -126,8 +129,14 @@ impl SavedState {
     pub fn give(&self, given: &str) {
         let mut known = self.known();
         if known.given != given {
-            *known = KnownState { given: given.into(), written: None };
+            *known = KnownState { given: given.into(), applied: None, written: None };
         }
+    }
+
+    /// Notes that a request has applied this scenario.
+    pub fn applied(&self, text: String) {
+        let mut known = self.known();
+        (known.applied, known.written) = (Some(text), None);
     }
 
     /// Writes the running scenario, which survives what `survives` says: only its changes, if the rest is as
@@ -147,7 +156,8 @@ impl SavedState {
         let Some((_, number)) = same else {
             let number = new_number();
             let state = json!({
-                "number": number, "given": known.given, "running": running.base(), "changes": running.changes,
+                "number": number, "given": known.given, "applied": known.applied,
+                "running": running.base(), "changes": running.changes,
             });
             replaced(&self.path, &state, Survives::PowerCut)?;
             known.written = Some((running.text, number));
@@ -208,13 +218,18 @@ mod tests {
         // As a power cut may leave it.
         fs::write(&state.now, "").unwrap();
         assert_eq!(last().as_deref(), Some("second"));
-        write(&state.path, json!({ "number": 2, "given": "seed = 1\n", "running": "y", "changes": "" }));
+        // What was applied is not what runs: objects were added since.
+        let applied = json!({
+            "number": 2, "given": "seed = 1\n", "applied": "seed = 3\n", "running": "y", "changes": "",
+        });
+        write(&state.path, applied);
         let whole = Some("y\n");
         assert_eq!(state.last_of("seed = 1\n").unwrap().as_deref(), whole, "changes of the scenario before");
         assert_eq!(state.last_of("seed = 2\n").unwrap(), None, "the file was changed meanwhile");
-        assert_eq!(state.last_of("y").unwrap().as_deref(), whole, "as changed, it was applied");
+        assert_eq!(state.last_of("seed = 3\n").unwrap().as_deref(), whole, "as changed, it was applied");
         assert_eq!(state.last().unwrap().as_deref(), whole, "the file can't be read");
         assert_eq!(state.known().given, "seed = 1\n");
+        assert_eq!(state.known().applied.as_deref(), Some("seed = 3\n"));
         fs::write(&state.path, "{").unwrap();
         assert!(state.last().unwrap_err().to_string().starts_with("the state "));
         drop(state);

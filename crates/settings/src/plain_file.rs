@@ -34,12 +34,19 @@ pub fn bytes_of(path: &Path, longest: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of such a file.
+/// The text of such a file, without the byte order mark that some editors put before it: a line that begins
+/// with one would be taken for a heading.
 ///
 /// # Errors
 /// As [`bytes_of`], or it is not UTF-8.
 pub fn text_of(path: &Path, longest: u64) -> Result<String> {
-    String::from_utf8(bytes_of(path, longest)?).map_err(|_| Error::other("it is not text in UTF-8"))
+    const MARK: char = '\u{feff}';
+    let text = String::from_utf8(bytes_of(path, longest)?);
+    let mut text = text.map_err(|_| Error::other("it is not text in UTF-8"))?;
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len_utf8());
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

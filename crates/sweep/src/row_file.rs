@@ -89,6 +89,14 @@ impl RowFile {
     }
 }
 
+/// Whether a text is the beginning of a row of the sweep with this fingerprint.
+fn is_begun(text: &[u8], fingerprint: &str) -> bool {
+    let Some(rest) = text.strip_prefix(BEGINNING) else { return BEGINNING.starts_with(text) };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (rest, sweep) = (&rest[digits..], format!(", \"{SWEEP}\": \"{fingerprint}\""));
+    rest.starts_with(sweep.as_bytes()) || sweep.as_bytes().starts_with(rest)
+}
+
 /// Notes the rows that a file has, and returns the length of its whole lines.
 fn read_rows(file: &File, path: &Path, sweep: &Sweep, rows: &mut [Kept]) -> anyhow::Result<u64> {
     let name = path.display();
@@ -99,10 +107,10 @@ fn read_rows(file: &File, path: &Path, sweep: &Sweep, rows: &mut [Kept]) -> anyh
         text.clear();
         let read = reader.read_until(b'\n', &mut text).with_context(|| format!("reading {name}"))?;
         if text.last() != Some(&b'\n') {
-            // What is no part of a row is somebody's text, which must stay.
+            // What is no part of a row of this sweep is somebody's text, which must stay.
             ensure!(
-                text.starts_with(BEGINNING) || BEGINNING.starts_with(&text),
-                "{name}: its last line is no row of a sweep; name another file with --output"
+                is_begun(&text, sweep.fingerprint()),
+                "{name}: its last line is no row of this sweep; name another file with --output"
             );
             return Ok(kept);
         }
@@ -120,5 +128,28 @@ fn read_rows(file: &File, path: &Path, sweep: &Sweep, rows: &mut [Kept]) -> anyh
         let place = task.and_then(|task| rows.get_mut(task));
         let none = || format!("{name}:{number}: the sweep has no such task; remove the line");
         *place.with_context(none)? = if line.failure().is_some() { Kept::Failure } else { Kept::Results };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interruption_leaves_is_the_beginning_of_a_row() {
+        let row = b"{\"task\": 12, \"sweep\": \"f00\", \"a.rate\": \"1mbit\", \"seed\": 1}";
+        for length in 0..=row.len() {
+            assert!(is_begun(&row[..length], "f00"), "{length}");
+        }
+        for other in [
+            "{\"task\": \"buy milk\"}",
+            "{\"task\": 12}",
+            "{\"task\": 12, \"sweep\": \"f01",
+            "{\"task\": 12, \"sweep\": \"f0\", \"seed\": 1}",
+            "{\"tasks\"",
+            "hello",
+        ] {
+            assert!(!is_begun(other.as_bytes(), "f00"), "{other}");
+        }
     }
 }

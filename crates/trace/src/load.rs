@@ -198,6 +198,15 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let folder = tempdir().unwrap();
+        let base = file(&folder, "t.csv", "\u{feff}10,5,1000,0,9\n10,6,1000,0,9\n");
+        assert_eq!(delays("t.csv", base).unwrap().steps(), [(Nanos(0), Nanos(5)), (Nanos(10_000), Nanos(6))]);
+        let base = file(&folder, "m.up", "\u{feff}1\n5\n");
+        assert_eq!(rates("m.up", base).unwrap().mean(), Rate(4_812_800));
+    }
+
+    #[test]
     fn a_text_can_be_the_trace() {
         let none = Path::new("/nowhere");
         for text in ["0 s 1 kbit/s; 1 s 3 kbit/s", "0 s 1 kbit/s\n1 s 3 kbit/s", "0,1000;1,3000"] {

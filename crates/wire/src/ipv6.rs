@@ -121,11 +121,25 @@ impl<'a> Ipv6<'a> {
     /// Walks over at most [`MAX_EXTENSIONS`] headers.
     #[inline]
     pub fn walk(&self) -> Ipv6Payload {
-        let mut found =
-            Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false };
+        let mut found = self.begin();
         let reached = self.walk_on(&mut found);
         let Transport { protocol, is_fragment, .. } = found;
         reached.unwrap_or(Ipv6Payload::Beyond { protocol, is_fragment })
+    }
+
+    /// Bytes of the fixed header and of the extension headers walked over, that of a fragment included, as
+    /// far as the bytes reach.
+    pub fn headers_len(&self) -> usize {
+        let mut found = self.begin();
+        let is_later = matches!(self.walk_on(&mut found), Some(Ipv6Payload::Later { .. }));
+        let extensions = found.offset + if is_later { 8 } else { 0 };
+        HEADER + extensions.min(self.payload.len())
+    }
+
+    /// The walk before its first step.
+    #[inline]
+    fn begin(&self) -> Transport {
+        Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false }
     }
 
     /// Continues the walk at a header. None if there are too many, or the packet ends within them; `found`

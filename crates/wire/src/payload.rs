@@ -16,10 +16,11 @@ pub fn payload_offset(frame: &[u8]) -> usize {
             Ok(ip) => (ip.protocol(), network + ip.header_len()),
             Err(_) => return network,
         },
-        ethertype::IPV6 => match Ipv6::check(ethernet.payload()).ok().and_then(|ip| ip.transport()) {
-            Some(transport) => (transport.protocol, network + transport.offset),
-            None => return network,
-        },
+        ethertype::IPV6 => {
+            let Ok(ip) = Ipv6::check(ethernet.payload()) else { return network };
+            let Some(transport) = ip.transport() else { return network + ip.headers_len() };
+            (transport.protocol, network + transport.offset)
+        }
         _ => return network,
     };
     let after = frame.get(transport..).unwrap_or_default();
@@ -48,6 +49,15 @@ mod tests {
         // The second fragment has no transport header.
         tcp[21] = 1;
         assert_eq!(payload_offset(&tcp), 34);
+        // Nor have later fragments of IPv6, and what is encrypted can't be read.
+        let mut six = vec![0; 100];
+        six[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+        (six[19], six[20]) = (46, protocol::FRAGMENT);
+        six[54..58].copy_from_slice(&[protocol::UDP, 0, 0, 8]);
+        assert_eq!(payload_offset(&six), 14 + 40 + 8);
+        (0..100).for_each(|len| assert!(payload_offset(&six[..len]) <= len));
+        six[20] = protocol::ENCRYPTED;
+        assert_eq!(payload_offset(&six), 14 + 40);
         let mut arp = vec![0; 42];
         arp[12..14].copy_from_slice(&[8, 6]);
         assert_eq!(payload_offset(&arp), 14);

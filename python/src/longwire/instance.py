@@ -134,12 +134,12 @@ class Instance:
                 return objects
 
     def add(self, sections: str) -> "_types.RewireResponse":
-        """Adds the links, hosts, ports and bridges in this TOML, all at one instant or none."""
+        """Adds links, hosts, ports, bridges, routers and sources, written as TOML, at one instant or none."""
         body = {"add": sections}
         return cast("_types.RewireResponse", self._about_scenario("PATCH", "/v1/scenario", body))
 
     def remove(self, *names: str, drain: bool = False) -> "_types.RewireResponse":
-        """Removes links, hosts, ports and bridges, all at one instant or none.
+        """Removes links, hosts, ports, bridges, routers and sources, all at one instant or none.
 
         With `drain`, links send the packets that they hold, instead of dropping them.
         """

@@ -196,7 +196,7 @@ class Lab:
         return self._sections.port(name, driver, **keys)
 
     def router(self, name: str, ports: Sequence[Mapping[str, Value]], **keys: Value) -> Router:
-        """Adds a router: before the start only. See `Sections.router`."""
+        """Adds a router: see `Sections.router`. In a running lab `add` takes one with its hosts and links."""
         return Router(self._running, self._sections.router(name, ports, **keys))
 
     def medium(self, name: str, kind: str, **keys: Value) -> Medium:
@@ -204,7 +204,7 @@ class Lab:
         return Medium(self._running, self._sections.medium(name, kind, **keys))
 
     def source(self, from_: Any, to: Any, name: Optional[str] = None, **keys: Value) -> Source:
-        """Adds a traffic source between ports with the driver "source": before the start only."""
+        """Adds a traffic source that begins at a port with the driver "source"; in a running lab at once."""
         return Source(self._running, self._sections.source(from_, to, name, **keys))
 
     def section(self, word: str, /, **keys: Value) -> None:
@@ -219,7 +219,8 @@ class Lab:
             self._running().add(sections)
 
     def remove(self, *things: Any, drain: bool = False) -> None:
-        """Removes hosts, links, ports and bridges from the running lab, all at one instant or none.
+        """Removes hosts, links, ports, bridges, routers and sources from the running lab, all at one instant
+        or none.
 
         Links of a removed host leave with it. With `drain`, links send what they hold instead of dropping it.
         """

@@ -44,9 +44,17 @@ _NAMESPACES = "/run/netns"
 #: The settings of a direction for which nothing is given, by block.
 _DEFAULTS: Mapping[str, Dict[str, Value]] = {
     "rate": {"rate": "unlimited"},
+    "bytes": {"framing": "ethernet", "overhead": 0},
     "loss": {"loss": None},
     "delay": {"delay.kind": "constant", "delay.delay": "0 ms"},
     "queue": {"queue.kind": "tail-drop", "queue.limit": "1000 packets"},
+    # Only `longwire` sets these, and what is set once is not to stay.
+    "bit-error": {"bit-error": None},
+    "duplicate": {"duplicate": None},
+    "reorder": {"reorder": None},
+    "filter": {"filter": None},
+    "mtu": {"mtu": None},
+    "background": {"background": None},
 }
 
 #: Parameters of TCLink that choose how tc limits a rate. Longwire needs no such choice.
@@ -92,6 +100,9 @@ def link_settings(
     blocks = {} if "profile" in own else dict(_DEFAULTS)
     blocks.update(given)
     replaced = {key.partition(".")[0] for key in own}
+    if "rate" in replaced:
+        # Each kind of rate counts bytes in its own way.
+        replaced.add("bytes")
     settings: Dict[str, Value] = {}
     for block, keys in blocks.items():
         if block not in replaced:

@@ -24,7 +24,8 @@ pub(super) struct Nat<'p> {
     told: Counts,
     /// Time of the next report.
     next: Instant,
-    /// Time of the last packet, by this clock and by the router's.
+    /// Time of the last packet, by this clock and by the router's. What a predecessor has left expires
+    /// although none has come here.
     clock: Option<(Instant, u64)>,
     pending: PendingPackets,
 }
@@ -66,6 +67,7 @@ impl<'p> Nat<'p> {
         fid: u32,
         args: &'p Args,
     ) -> Self {
+        let clock = translator.restored.map(|time| (Instant::now(), time));
         Self {
             session,
             control,
@@ -74,7 +76,7 @@ impl<'p> Nat<'p> {
             args,
             told: Counts::default(),
             next: Instant::now(),
-            clock: None,
+            clock,
             pending: PendingPackets::default(),
         }
     }
@@ -176,7 +178,7 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// The router's time; none before the first packet.
+    /// The router's time, or earlier; none before the first packet.
     fn now(&self) -> Option<u64> {
         let (at, time) = self.clock?;
         Some(time.saturating_add(u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX)))
@@ -210,14 +212,15 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// Bindings with what the program has noted of their packets, out and back.
+    /// Bindings with what is known of their packets, out and back.
     fn with_usage(&self, bindings: Vec<Binding>) -> anyhow::Result<Vec<(Binding, [BindingUsage; 2])>> {
         let keys = bindings.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]);
         let values = self.session.values(self.fid, BINDINGS, &keys.collect::<Vec<_>>())?;
         let noted =
             values.iter().map(|value| value.as_deref().and_then(BindingUsage::read).unwrap_or_default());
         let noted: Vec<BindingUsage> = noted.collect();
-        Ok(bindings.into_iter().zip(noted.as_chunks::<2>().0.iter().copied()).collect())
+        let both = bindings.into_iter().zip(noted.as_chunks::<2>().0.iter().copied());
+        Ok(both.map(|(binding, noted)| (binding, self.translator.usage(binding.0, noted))).collect())
     }
 
     /// Reports that a binding has ended, with its packets out and back, if every binding is reported.

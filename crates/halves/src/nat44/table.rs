@@ -43,8 +43,8 @@ pub(super) enum Full {
 pub(super) struct Table {
     limits: Limits,
     dice: Dice,
-    /// By inside endpoint: the external one, and the time of the next check for expiry.
-    inside: HashMap<Endpoint, (Endpoint, u64)>,
+    /// By inside endpoint.
+    inside: HashMap<Endpoint, InsideBinding>,
     external: HashMap<Endpoint, Endpoint>,
     /// By external address and protocol.
     used: HashMap<(Ipv4Addr, u8), UsedPorts>,
@@ -52,6 +52,24 @@ pub(super) struct Table {
     /// Number of hosts per external address.
     shares: Vec<usize>,
     due: BTreeSet<(u64, Endpoint)>,
+}
+
+/// The binding of an inside endpoint.
+#[derive(Debug)]
+struct InsideBinding {
+    external: Endpoint,
+    /// The time of the next check for expiry.
+    look: u64,
+    own: OwnUsage,
+}
+
+/// Packets of a binding that were translated here, which the program does not note: out, and back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct OwnUsage {
+    /// How many.
+    pub packets: [u64; 2],
+    /// The time of the last, in nanoseconds.
+    pub last: [u64; 2],
 }
 
 /// An inside host with bindings.
@@ -82,7 +100,7 @@ impl Table {
 
     /// The external endpoint of an inside one, whatever the peer (RFC 4787, REQ-1).
     pub fn external(&self, inside: Endpoint) -> Option<Endpoint> {
-        self.inside.get(&inside).map(|&(external, _)| external)
+        self.inside.get(&inside).map(|binding| binding.external)
     }
 
     /// The inside endpoint of an external one.
@@ -139,7 +157,7 @@ impl Table {
             Host { place, bindings: 0 }
         });
         host.bindings += 1;
-        self.inside.insert(inside, (external, look));
+        self.inside.insert(inside, InsideBinding { external, look, own: OwnUsage::default() });
         self.external.insert(external, inside);
         self.used.entry((external.address, inside.protocol)).or_default().set(external.port, true);
         self.due.insert((look, inside));
@@ -153,16 +171,29 @@ impl Table {
 
     /// Reschedules the check of a binding.
     pub fn put_off(&mut self, inside: Endpoint, look: u64) {
-        if let Some((_, before)) = self.inside.get_mut(&inside) {
-            self.due.remove(&(*before, inside));
-            *before = look;
+        if let Some(binding) = self.inside.get_mut(&inside) {
+            self.due.remove(&(binding.look, inside));
+            binding.look = look;
             self.due.insert((look, inside));
         }
     }
 
+    /// Notes a packet of a binding that is translated here: `way` is 0 for one from inside, 1 for one back.
+    pub fn note(&mut self, inside: Endpoint, way: usize, time: u64) {
+        if let Some(InsideBinding { own, .. }) = self.inside.get_mut(&inside) {
+            own.packets[way] += 1;
+            own.last[way] = own.last[way].max(time);
+        }
+    }
+
+    /// The packets of a binding that were translated here.
+    pub fn own(&self, inside: Endpoint) -> OwnUsage {
+        self.inside.get(&inside).map(|binding| binding.own).unwrap_or_default()
+    }
+
     /// Removes a binding, and returns its external endpoint.
     pub fn release(&mut self, inside: Endpoint) -> Option<Endpoint> {
-        let (external, look) = self.inside.remove(&inside)?;
+        let InsideBinding { external, look, .. } = self.inside.remove(&inside)?;
         self.due.remove(&(look, inside));
         self.external.remove(&external);
         if let Some(used) = self.used.get_mut(&(external.address, external.protocol)) {

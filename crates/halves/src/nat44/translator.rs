@@ -59,12 +59,14 @@ pub(super) struct Translator {
     pub table: Table,
     parts: FragmentTable,
     pub counts: Counts,
+    /// The time of the last packet of restored bindings, if there are any.
+    pub restored: Option<u64>,
 }
 
 impl Translator {
     pub fn new(inside: Vec<Network4>, external: Network4, limits: Limits, times: Times, seed: u64) -> Self {
         let (table, parts) = (Table::new(limits, seed), FragmentTable::default());
-        Self { inside, external, times, table, parts, counts: Counts::default() }
+        Self { inside, external, times, table, parts, counts: Counts::default(), restored: None }
     }
 
     /// Restores bindings from entries of the program's map. Returns the keys of invalid ones, to be removed.
@@ -74,6 +76,7 @@ impl Translator {
             read.iter().flatten().map(|&(side, from, to, _)| (side, from, to)).collect();
         for &(side, from, to, noted) in read.iter().flatten() {
             if side == 0 && both.contains(&(1, to, from)) && self.is_inside(from.address) {
+                self.restored = self.restored.max(Some(noted.last));
                 // Their expiry is checked then.
                 let look = noted.last.saturating_add(self.first_time(from.protocol));
                 self.table.restore(from, to, look);
@@ -116,6 +119,16 @@ impl Translator {
             _ if to_external => Translation::Pass,
             _ => self.untranslatable(),
         }
+    }
+
+    /// What the program has noted of a binding, out and back, with the packets that were translated here.
+    pub fn usage(&self, inside: Endpoint, noted: [BindingUsage; 2]) -> [BindingUsage; 2] {
+        let own = self.table.own(inside);
+        [0, 1].map(|way| BindingUsage {
+            flags: noted[way].flags,
+            packets: noted[way].packets + own.packets[way],
+            last: noted[way].last.max(own.last[way]),
+        })
     }
 
     /// The time until which a binding is kept, given the usage of both sides; none if it has expired.
@@ -199,7 +212,12 @@ impl Translator {
                     }
                     Err(full) => return self.full(full),
                 }
+            } else {
+                self.table.note(inside, 0, time);
             }
+        }
+        if let Some(inside) = to[1] {
+            self.table.note(inside, 1, time);
         }
         for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
             if let Some(to) = to {
@@ -487,6 +505,31 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_only_come_in_parts_keep_their_binding() {
+        let mut nat = translator();
+        let inside = Endpoint { address: [10, 0, 0, 1].into(), port: 5000, protocol: UDP };
+        let first_part = |source, destination, ports| {
+            let mut frame = udp(source, destination, ports);
+            frame[20..22].copy_from_slice(&0x2000u16.to_be_bytes());
+            frame
+        };
+        for (time, is_back) in [(0, false), (200, false), (250, true)] {
+            let mut frame = match is_back {
+                true => first_part(FAR, OWN, [53, 5000]),
+                false => first_part([10, 0, 0, 1], FAR, [5000, 53]),
+            };
+            let ruling = nat.judge(&mut frame, time * SECOND);
+            assert_eq!(ruling == Translation::Rewritten, time > 0, "{ruling:?}");
+        }
+        // The program has the first only.
+        let noted = [BindingUsage { flags: 0, packets: 1, last: 0 }, BindingUsage::default()];
+        let [out, back] = nat.usage(inside, noted);
+        assert_eq!((out.packets, back.packets), (2, 1));
+        let until = |now: u64| nat.keep_until(inside, out, back, now * SECOND);
+        assert_eq!((until(499), until(500)), (Some(500 * SECOND), None));
+    }
+
+    #[test]
     fn bindings_are_taken_over_from_the_map() {
         let end = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
         let (inside, external) = (end([10, 0, 0, 1], 5000), end(OWN, 5000));
@@ -499,7 +542,8 @@ mod tests {
             [&both[..], std::slice::from_ref(&half), &stranger, std::slice::from_ref(&wrong)].concat();
         let mut nat = translator();
         let keys = [half.0, stranger[0].0.clone(), stranger[1].0.clone(), wrong.0];
-        assert_eq!(nat.restore(&entries), keys);
+        assert_eq!((nat.restored, nat.restore(&entries)), (None, keys.to_vec()));
+        assert_eq!(nat.restored, Some(7 * SECOND), "from then on they expire");
         let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
         assert_eq!((nat.judge(&mut out, 0), nat.counts.made), (Translation::Rewritten, 0));
         assert_eq!(nat.table.due(307 * SECOND).next(), Some((inside, external)));

@@ -165,6 +165,12 @@ fn schedulers_and_queues_lead_to_pipes() {
         ],
     );
     refused(Format::Ipfw, "pipe 1 config codel limit 100", "codel has no option \"limit\"");
+    // The pipe's own length and loss are for packets without a queue.
+    let own = "pipe 1 config bw 1Mbit/s queue 100 plr 0.1\nqueue 1 config pipe 1\n\
+         add queue 1 ip from any to any out";
+    let imported = from(Format::Ipfw, own);
+    has(&imported, &["queue = \"50 packets\""]);
+    assert!(!imported.scenario.contains("\nloss"), "{}", imported.scenario);
 }
 
 #[test]

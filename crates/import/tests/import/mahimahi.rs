@@ -1,6 +1,6 @@
 //! Mahimahi: its shells, and its traces.
 
-use crate::{file, from, has, refused, tells};
+use crate::{command, file, from, has, refused, tells};
 use longwire_import::{Format, import};
 
 #[test]
@@ -45,7 +45,9 @@ fn mahimahi_shells() {
         ("mm-loss uplink 2", "\"2\" can't be understood"),
         ("mm-link a b --uplink-queue=best", "no queue \"best\""),
         ("mm-link a b --uplink-queue=droptail --uplink-queue-args=x", "write packets=100"),
-        ("ls", "there is no shell of mahimahi"),
+        ("ls -l /tmp", "there is no shell of mahimahi"),
+        ("up.trace down.trace", "there is no file up.trace"),
+        ("mm-unknown 5", "there is no shell of mahimahi"),
     ] {
         refused(Format::Mahimahi, text, wanted);
     }
@@ -61,4 +63,7 @@ fn traces_of_mahimahi() {
         let error = import(Format::Mahimahi, &[file("up", text)]).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
+    let sources = [file("up.trace", "0\n5\n"), command("down.trace")];
+    let error = import(Format::Mahimahi, &sources).unwrap_err();
+    assert!(error.to_string().contains("there is no file down.trace"), "{error}");
 }

@@ -253,6 +253,36 @@ fn later_commands_for_one_interface() {
     has(&from(Format::Netem, &much), &["delay = \"1 ms\""]);
 }
 
+/// The kernel keeps correlations until a command has one, and does not reorder without `reorder`.
+#[test]
+fn a_change_keeps_what_the_kernel_keeps() {
+    let script = |options: &[&str]| {
+        let verbs = std::iter::once("add").chain(std::iter::repeat("change"));
+        let line = |(verb, options)| format!("tc qdisc {verb} dev eth0 root netem {options}\n");
+        from(Format::Netem, &verbs.zip(options).map(line).collect::<String>())
+    };
+    let kept = "loss = { kind = \"correlated\", probability = \"2 %\", correlation = \"25 %\" }";
+    let imported = script(&["loss 1% 25%", "loss 2%"]);
+    has(&imported, &[kept]);
+    tells(&imported, &["line 2: tc qdisc change dev eth0 root netem loss 2%: it keeps", "correlation"]);
+    has(&script(&["loss 1% 25%", "delay 10ms", "loss 2%"]), &[kept]);
+    has(&script(&["loss 1% 25%", "loss 2% delay 10ms 1ms 5%"]), &["loss = \"2 %\""]);
+    let imported = script(&["delay 10ms reorder 25%", "delay 20ms"]);
+    has(&imported, &["delay = \"20 ms\""]);
+    assert!(!imported.scenario.contains("\nreorder"), "{}", imported.scenario);
+}
+
+/// `adsl` is another word for `atm` (iproute2, `get_linklayer`).
+#[test]
+fn link_layers_of_tbf() {
+    let bucket = "tc qdisc add dev eth0 root tbf rate 1mbit burst 32kbit latency 400ms linklayer";
+    for (layer, framing) in [("atm", "atm"), ("adsl", "atm"), ("ethernet", "ip"), ("e", "ip")] {
+        let imported = from(Format::Netem, &format!("{bucket} {layer}"));
+        has(&imported, &[&*format!("framing = \"{framing}\"")]);
+    }
+    refused(Format::Netem, &format!("{bucket} token"), "linklayer: \"token\" can't be understood");
+}
+
 /// An `add` does not take the place of what is there; whether it is there, a branch leaves open.
 #[test]
 fn adds_that_tc_refuses_are_left_out() {

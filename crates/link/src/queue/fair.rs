@@ -115,7 +115,6 @@ impl<S: Default> Flows<S> {
         (flow, handle): (usize, Handle),
         limits: [Limit; 2],
     ) {
-        debug_assert_eq!(flow, self.find(context.pool.data(handle)));
         self.push(context.pool, flow, handle);
         let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
         if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, context.rate)) {

@@ -115,6 +115,7 @@ impl Discipline for FqPie {
     #[inline]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let flow = self.admitted.take().unwrap_or_else(|| self.flows.find(context.pool.data(handle)));
+        debug_assert_eq!(flow, self.flows.find(context.pool.data(handle)));
         self.flows.join(context, (flow, handle), [self.limit, Limit::Bytes(self.memory)]);
     }
 

@@ -37,6 +37,11 @@ impl Pool {
     }
 
     pub(super) fn link(&mut self, page: u32, class: usize) {
+        // An empty page is only kept where no other has room, so that it is the first.
+        let kept = self.room[class];
+        if kept != NONE && self.pages[kept as usize].live == 0 {
+            self.retire(kept, class);
+        }
         let next = self.room[class];
         if next != NONE {
             self.pages[next as usize].previous = page;
