@@ -50,8 +50,9 @@ def test_an_interrupted_sweep_goes_on(start: Start, tmp_path: Path) -> None:
             swept(output, progress=first, executor=executor)
         assert [json.loads(line) for line in output.read_text().splitlines()] == whole[:5]
         # What a row leaves that was being written.
+        rows = output.read_text()
         with output.open("a") as file:
-            file.write('{"task":5,"sweep"')
+            file.write(rows[: rows.index('"sweep"') + 10])
         second = Interrupt(0)
         assert swept(output, progress=second, executor=executor) == whole
         assert second.seen == [SweepProgress(done, 12, 0) for done in range(6, 13)], "only what was missing"
