@@ -18,14 +18,13 @@ pub fn warn_of_new(faults: &RecordFaults) {
     faults.take_new().iter().for_each(|fault| warn(fault));
 }
 
-/// Does `work`, and meanwhile passes new faults to `say`, on another thread.
-pub fn watched<T>(faults: &RecordFaults, say: impl Fn(&str) + Sync, work: impl FnOnce() -> T) -> T {
+/// Does `work`, and meanwhile calls `look` again and again, on another thread.
+pub fn watched<T>(mut look: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     let (end, ended) = channel::<()>();
     std::thread::scope(|scope| {
-        let say = &say;
         scope.spawn(move || {
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                faults.take_new().iter().for_each(|fault| say(fault));
+                look();
             }
         });
         let done = work();

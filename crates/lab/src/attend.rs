@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
 use crate::system_call::checked;
 
@@ -73,6 +73,11 @@ impl Attendant {
     #[must_use]
     pub fn early(&self) -> Option<i32> {
         Some(EARLY.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    /// Ends the command as SIGTERM to this process does.
+    pub fn end(&self) {
+        let _ = kill_process(getpid(), Signal::TERM);
     }
 
     /// Starts the command and waits for its end. An earlier signal is sent to it at once.

@@ -217,6 +217,11 @@ impl RealRun {
         &self.stopped
     }
 
+    /// Takes that receiver, for another thread.
+    pub fn take_stopped(&mut self) -> Receiver<()> {
+        std::mem::replace(&mut self.stopped, channel().1)
+    }
+
     /// Whether a worker has ended by itself, which means that it panicked.
     pub fn has_ended(&self) -> bool {
         self.run.as_ref().is_none_or(Run::has_ended)

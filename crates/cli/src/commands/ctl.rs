@@ -369,12 +369,7 @@ fn await_end(client: &Client, found: &InstanceSocket) -> anyhow::Result<()> {
     let asked = Instant::now();
     let mut is_noted = false;
     while !client.has_ended() || labs::has_hosts(found)? {
-        ensure!(
-            asked.elapsed() < PATIENCE,
-            "{} is still ending after {} s; that of longwire exec ends with its command",
-            found.name,
-            PATIENCE.as_secs()
-        );
+        ensure!(asked.elapsed() < PATIENCE, "{} is still ending after {} s", found.name, PATIENCE.as_secs());
         if !is_noted && asked.elapsed() >= NOTED {
             outcome::note(&format!("{} is ending …", found.name));
             is_noted = true;

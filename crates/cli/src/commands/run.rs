@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::foreground::run_time;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
-use crate::record_warnings::{warn, warn_of_new, watched};
+use crate::record_warnings::{warn_of_new, watched};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
@@ -138,7 +138,7 @@ impl Args {
         let progress = self.progress(format!("running {} in virtual time", plan.file));
         let records = self.records.options()?;
         let faults = records.maker.faults.clone();
-        let run = watched(&faults, warn, || simulate(plan, &files, self.time, records))?;
+        let run = watched(|| warn_of_new(&faults), || simulate(plan, &files, self.time, records))?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(

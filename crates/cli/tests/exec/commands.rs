@@ -371,6 +371,15 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
 
 /// The kernel tells the session's leader only, which longwire is behind `ssh -t` or in a terminal's window.
 #[test]
+fn the_command_is_ended_by_ctl_stop() {
+    let Some(machine) = Machine::new("stop") else { return };
+    // The parent of the shell is `longwire exec`.
+    let script = format!("{LONGWIRE} ctl stop exec-$PPID & exec sleep 60");
+    let ended = machine.exec(&["--", "sh", "-c", &script]);
+    assert_eq!(ended.status.code(), Some(143), "{}", stderr(&ended));
+}
+
+#[test]
 fn a_closed_terminal_ends_the_command() {
     if !can_make_terminals() {
         return;

@@ -29,9 +29,10 @@ use serve::Services;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::mpsc::Receiver;
 pub use usage_error::write_usage_error;
 
 /// The exit status if the link could not be made.
@@ -238,12 +239,13 @@ impl Args {
         let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
         let net = ExecNet::create(&name, &spec)?;
         let options = RealOptions { name, records, ..RealOptions::default() };
-        let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
+        let mut run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
+        let stopped = run.take_stopped();
         outlook.iter().for_each(|what| self.say(what));
         if self.verbose {
             self.say_settings(&run);
         }
-        let end = self.command_behind(&run, &attendant, (users, ends.own_user), loopback);
+        let end = self.command_behind((&run, stopped), &attendant, (users, ends.own_user), loopback);
         let ended = run.stop();
         let code = self.report(ended, end?)?;
         Ok(Outcome::Status(code))
@@ -345,7 +347,7 @@ impl Args {
     /// Starts the services, and runs the command.
     fn command_behind(
         &self,
-        run: &RealRun,
+        (run, stopped): (&RealRun, Receiver<()>),
         attendant: &Attendant,
         (users, own_user): (&Users, Option<OwnUser>),
         loopback: Loopback,
@@ -379,7 +381,13 @@ impl Args {
         }
         restore_open_files(&mut command);
         let faults = run.instance().record_faults();
-        let ended = watched(faults, |fault| self.tell(fault), || attendant.run(command.args(arguments)));
+        let look = move || {
+            faults.take_new().iter().for_each(|fault| self.tell(fault));
+            if stopped.try_recv().is_ok() {
+                attendant.end();
+            }
+        };
+        let ended = watched(look, || attendant.run(command.args(arguments)));
         drop((localhost, services));
         let end = match ended {
             Ok(status) => CommandEnd { code: exit_code(status), fault: None },
@@ -391,17 +399,6 @@ impl Args {
         };
         end.fault.iter().for_each(|fault| self.tell_failure(fault));
         Ok(end)
-    }
-
-    /// What was probably meant by a command that is not there: the value of an option that takes it after =.
-    fn meant(&self, program: &str) -> String {
-        let is_port = program.parse::<Ports>().is_ok() && self.localhost == Some(LoopbackServices::Listening);
-        let is_file = program.ends_with(".json") && self.json.as_deref() == Some(Path::new("-"));
-        match (is_port, is_file) {
-            (true, _) => format!("; did you mean --localhost={program}?"),
-            (_, true) => format!("; did you mean --json={program}?"),
-            _ => String::new(),
-        }
     }
 
     /// The command, or the user's shell.

@@ -1,8 +1,10 @@
 //! How commands end that could not be started.
 
-use longwire_lab::User;
+use super::Args;
+use longwire_lab::{LoopbackServices, Ports, User};
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 /// Exit status of shells when a command can't be executed, and when it is not found.
 const CANNOT_RUN: u8 = 126;
@@ -14,6 +16,19 @@ pub struct CommandEnd {
     pub code: u8,
     /// Why it could not be started.
     pub fault: Option<String>,
+}
+
+impl Args {
+    /// What was probably meant by a command that is not there: the value of an option that takes it after =.
+    pub(super) fn meant(&self, program: &str) -> String {
+        let is_port = program.parse::<Ports>().is_ok() && self.localhost == Some(LoopbackServices::Listening);
+        let is_file = program.ends_with(".json") && self.json.as_deref() == Some(Path::new("-"));
+        match (is_port, is_file) {
+            (true, _) => format!("; did you mean --localhost={program}?"),
+            (_, true) => format!("; did you mean --json={program}?"),
+            _ => String::new(),
+        }
+    }
 }
 
 /// The end of a command that could not be started, as in shells. `user` ran it, if that is another one.
