@@ -305,11 +305,11 @@ fn hostile_senders_harm_themselves_only() {
         hello(&format!("{{\"udp\":{{\"packets\":{packets},\"layer\":\"ip\",\"quiet_ns\":{quiet}}}}}"))
     };
     let attacks = [
-        (Vec::new(), "ended before"),
+        (Vec::new(), "ended the connection before"),
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "cannot be read"),
         (b"\n".to_vec(), "cannot be read"),
-        (vec![0xff; 100], "ended before"),
-        (vec![b'['; 4096], "ended before"),
+        (vec![0xff; 100], "ended the connection before"),
+        (vec![b'['; 4096], "ended the connection before"),
         (vec![b'{'; 5000], "more than 4096 bytes"),
         (hello("{\"fax\":{}}"), "unknown variant"),
         (udp("0", "1"), "packets: 0"),
