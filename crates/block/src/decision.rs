@@ -27,10 +27,7 @@ pub fn refuse(meta: &mut Meta, reason: DropReason) {
 /// The reason for which a node dropped the packet, if it did.
 #[inline]
 pub fn refusal(meta: &Meta) -> Option<DropReason> {
-    match meta.out_port.checked_sub(REFUSED) {
-        Some(index) => DropReason::from_index(index as usize),
-        None => None,
-    }
+    meta.out_port.checked_sub(REFUSED).and_then(|index| DropReason::from_index(index.into()))
 }
 
 const _: () = assert!(REFUSED as usize + DropReason::COUNT < CONSUMED as usize);

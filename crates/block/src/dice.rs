@@ -10,6 +10,13 @@ pub struct Dice {
     increment: u64,
 }
 
+impl Default for Dice {
+    /// A stream for blocks that never draw.
+    fn default() -> Self {
+        Self::seeded(0)
+    }
+}
+
 impl Dice {
     /// The stream for `name` (the path of the block, such as `links/up/loss`) under the scenario's `seed`.
     pub fn named(seed: u64, name: &str) -> Self {

@@ -16,7 +16,6 @@ pub mod path;
 mod port;
 mod stage;
 pub mod stations;
-mod underlay;
 
 pub use decision::{CONSUMED, FLOOD, KEPT, MAX_PORTS, REFUSED, refusal, refuse};
 pub use dice::Dice;
@@ -28,7 +27,6 @@ pub use longwire_settings::{
 pub use node::Node;
 pub use node_stats::{AttachmentStats, FlowStats, NodeStats, ProcessorStats};
 pub use outbox::{OUTBOX, Outbox};
-pub use port::{JoiningSource, Port, PortError, PortStats, Stamp};
-pub use stage::{Block, Effects, Flips, Offer, Verdict};
+pub use port::{JoiningSource, Port, PortError, PortStats, Stamp, Underlay};
+pub use stage::{Block, Effects, Flips, Offer, Stateless, Verdict};
 pub use stations::Stations;
-pub use underlay::Underlay;

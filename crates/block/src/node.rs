@@ -15,7 +15,6 @@ pub trait Node: Any + Send {
     /// time of each and never decreases. Packets that the node makes, or kept and releases, are put into
     /// `out`, which is empty; their `in_port` is set, for packets that did not come in by a port to their own
     /// output port.
-    /// one.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 
     /// The ports of this node by place in the plan, ascending: the targets of a flooded packet.
@@ -40,16 +39,12 @@ pub trait Node: Any + Send {
     }
 
     /// Does the work that is due by `now`, which is the deadline or later.
-    fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
-        let _ = (pool, now, out);
-    }
+    fn tick(&mut self, _pool: &mut Pool, _now: Nanos, _out: &mut Outbox) {}
 
     /// Passes the node a way to wake its worker, before a run on the machine's clock begins: for nodes with
     /// their own threads. Work from these threads shows in the node's deadline, which the worker reads after
     /// waking.
-    fn set_waker(&mut self, waker: &Waker) {
-        let _ = waker;
-    }
+    fn set_waker(&mut self, _waker: &Waker) {}
 
     /// Its counters, if it has any.
     fn stats(&self) -> Option<NodeStats> {

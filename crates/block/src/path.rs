@@ -188,10 +188,8 @@ impl Paths {
         if path & CURSOR == 0 {
             return Some(LinkRef(path));
         }
-        match self.hops.get((path & !CURSOR) as usize) {
-            Some(&link) if link & CURSOR == 0 => Some(LinkRef(link)),
-            _ => None,
-        }
+        let hop = *self.hops.get((path & !CURSOR) as usize)?;
+        (hop & CURSOR == 0).then_some(LinkRef(hop))
     }
 
     /// Whether a path is a single link, with nothing behind it.
@@ -214,12 +212,8 @@ impl Paths {
 
     /// The fork behind the current link of a flooded packet with this `path`.
     pub fn fork_after(&self, path: u32) -> Option<Fork> {
-        match self.hops.get((path & !CURSOR) as usize + 1) {
-            Some(&hop) if path & CURSOR != 0 && hop & CURSOR != 0 && hop != DIRECT => {
-                Some(Fork(hop & !CURSOR))
-            }
-            _ => None,
-        }
+        let hop = *self.hops.get((path & !CURSOR) as usize + 1)?;
+        (path & CURSOR != 0 && hop & CURSOR != 0 && hop != DIRECT).then_some(Fork(hop & !CURSOR))
     }
 
     /// The branches of a fork, in the order of their ports.

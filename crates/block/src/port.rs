@@ -1,6 +1,5 @@
 //! Ports, where packets enter and leave.
 
-use crate::underlay::Underlay;
 use longwire_packet::{Batch, Pool};
 use longwire_settings::{Spec, Values};
 use longwire_units::Nanos;
@@ -133,6 +132,59 @@ impl PortStats {
     }
 }
 
+/// The network under a tunnel, as one end knows it. Messages are the peer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Underlay {
+    /// Whether the peer answers.
+    pub is_connected: bool,
+    /// Sessions with the peer so far.
+    pub sessions: u64,
+    /// Packets that came after they should have left here, by more than is tolerated. The engine counts them.
+    pub overdue: u64,
+    /// Messages lost on the way.
+    pub lost: u64,
+    /// Messages that later ones overtook.
+    pub reordered: u64,
+    /// Messages received before, or too old to tell.
+    pub replayed: u64,
+    /// Messages whose authenticator is wrong.
+    pub forged: u64,
+    /// Messages that break the rules of the protocol.
+    pub malformed: u64,
+    /// Messages of no session, or of an ended one.
+    pub other_session: u64,
+    /// Messages of another version of the protocol.
+    pub other_version: u64,
+    /// How often one of the clocks was set, or stood still.
+    pub clock_jumps: u64,
+    /// The least round trip of late.
+    pub round_trip: Option<Nanos>,
+    /// The peer's clock minus the own clock, in nanoseconds.
+    pub clock_offset: Option<i64>,
+    /// The largest possible error of the offset.
+    pub clock_error: Option<Nanos>,
+}
+
+impl Underlay {
+    /// The counters of two tunnels together. What is known of one at a time is left out.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            sessions: self.sessions + other.sessions,
+            overdue: self.overdue + other.overdue,
+            lost: self.lost + other.lost,
+            reordered: self.reordered + other.reordered,
+            replayed: self.replayed + other.replayed,
+            forged: self.forged + other.forged,
+            malformed: self.malformed + other.malformed,
+            other_session: self.other_session + other.other_session,
+            other_version: self.other_version + other.other_version,
+            clock_jumps: self.clock_jumps + other.clock_jumps,
+            ..Self::default()
+        }
+    }
+}
+
 /// A port driver: frames in, frames out, never blocking.
 ///
 /// Real drivers stamp `Meta::arrival` with the engine's clock; virtual ones with their own times. They set
@@ -171,21 +223,16 @@ pub trait Port: Send {
     /// Switches one of its traffic sources to another model from `now` on, or to other values of
     /// [`FLOW`](crate::flow::FLOW). `now` is no earlier than any frame that it returned; frames due before
     /// should have been received. Returns false if there is no such source.
-    fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        let _ = (now, source, spec, values);
+    fn change_source(&mut self, _now: Nanos, _source: &str, _spec: &'static Spec, _values: &Values) -> bool {
         false
     }
 
     /// Adds a traffic source, which begins at `now`; that is no earlier than any frame that it returned. What
     /// the port does not take stays in `source`.
-    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
-        let _ = (now, source);
-    }
+    fn add_source(&mut self, _now: Nanos, _source: &mut Option<JoiningSource>) {}
 
     /// Ends one of its traffic sources, if it has one of this name.
-    fn remove_source(&mut self, source: &str) {
-        let _ = source;
-    }
+    fn remove_source(&mut self, _source: &str) {}
 
     /// A file descriptor that becomes readable when frames wait, for sleeping workers.
     fn readable_fd(&self) -> Option<i32> {

@@ -18,9 +18,30 @@ pub trait Block: Sized {
     /// Applies new settings; accumulated state and the stream of draws continue.
     fn change(&mut self, settings: Self::Settings);
 
+    /// The block after [`Block::change`].
+    fn with(mut self, settings: Self::Settings) -> Self {
+        self.change(settings);
+        self
+    }
+
     /// Reports, before anything else, when the run begins on the engine's clock. Schedules and traces count
     /// from there.
     fn start(&mut self, _begin: Nanos) {}
+}
+
+/// A block without state: it is its settings.
+pub trait Stateless: Settings {}
+
+impl<S: Stateless> Block for S {
+    type Settings = Self;
+
+    fn build(settings: Self, _: Dice) -> Self {
+        settings
+    }
+
+    fn change(&mut self, settings: Self) {
+        *self = settings;
+    }
 }
 
 /// A packet, or one segment of a train, as presented to a judge, with the effects of previous judges.

@@ -3,7 +3,7 @@
 use crate::estimate::Estimate;
 use crate::pairing::{Packet, Paired};
 use crate::service::{Transmitter, served};
-use crate::statistics::{Level, mean_and_variance, quantile, quantile_ranks, wilson};
+use crate::statistics::{Level, mean_and_variance, quantile, quantile_ranks};
 
 /// Quantiles that are reported, as shares of the packets.
 pub const SHARES: [f64; 7] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
@@ -187,8 +187,7 @@ fn constant(residuals: &[Residual], level: Level) -> Option<DelayFinding> {
 /// The share of early packets, and by how much they are early.
 fn ahead(early: &[Residual], all: usize, level: Level) -> Early {
     let samples = early.len() as u64;
-    let (low, high) = wilson(samples as f64, all as f64, level);
-    let share = Estimate { value: samples as f64 / all as f64, low, high, samples: all as u64 };
+    let share = Estimate::share(samples, all as u64, level);
     let low = early.iter().map(|one| one.delay_ns - one.slack_ns).fold(f64::NEG_INFINITY, f64::max);
     let high = early.iter().map(|one| one.delay_ns + one.slack_ns).fold(f64::INFINITY, f64::min);
     if low <= high {

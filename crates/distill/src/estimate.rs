@@ -1,5 +1,7 @@
 //! A value with its interval.
 
+use crate::statistics::{Level, wilson};
+
 /// An estimate of one quantity, in the unit that its field names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -14,6 +16,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The probability of which `hits` of `trials` independent trials are known, with Wilson's interval.
+    pub fn share(hits: u64, trials: u64, level: Level) -> Self {
+        let (low, high) = wilson(hits as f64, trials as f64, level);
+        Self { value: hits as f64 / trials.max(1) as f64, low, high, samples: trials }
+    }
+
     /// Whether the interval contains `value`, ends included.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)

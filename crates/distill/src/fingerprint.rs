@@ -1,12 +1,8 @@
 //! What stays the same of a packet on its path, as a number.
 
+use longwire_wire::protocol::{ICMP, ICMPV6, TCP, UDP};
 use longwire_wire::{Ethernet, ethertype};
 use std::hash::{DefaultHasher, Hasher};
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 
 /// A hash of the invariant bytes of an IP packet: 128 bits, so that two different packets share one with a
 /// probability of 10⁻²⁴ in a capture of ten million.

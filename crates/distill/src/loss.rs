@@ -103,11 +103,7 @@ impl Transitions {
     }
 
     fn bursts(&self, level: Level) -> Process {
-        let share = |hits: u64, misses: u64| {
-            let trials = hits + misses;
-            let (low, high) = wilson(hits as f64, trials as f64, level);
-            Estimate { value: hits as f64 / trials.max(1) as f64, low, high, samples: trials }
-        };
+        let share = |hits: u64, misses: u64| Estimate::share(hits, hits + misses, level);
         let [(began, stayed_good), (stayed_bad, ended)] = self.by_last;
         // How long bursts are is not known if none was seen to end: each met a full queue. A channel that
         // never leaves its bad state would lose everything.
@@ -151,8 +147,7 @@ pub fn copies(packets: &[Packet], resolution_ns: f64, level: Level) -> CopyFindi
     let arrived = packets.iter().filter(|packet| packet.delay_ns.is_some()).count() as u64;
     let later: Vec<f64> = packets.iter().filter_map(|packet| packet.copy_ns).collect();
     let copied = later.len() as u64;
-    let (low, high) = wilson(copied as f64, arrived as f64, level);
-    let share = Estimate { value: copied as f64 / arrived.max(1) as f64, low, high, samples: arrived };
+    let share = Estimate::share(copied, arrived, level);
     let low = later.iter().fold(f64::NEG_INFINITY, |most, time| most.max(time - resolution_ns)).max(0.0);
     let high = later.iter().fold(f64::INFINITY, |least, time| least.min(time + resolution_ns));
     let middle = Estimate { value: (low + high) / 2.0, low, high, samples: copied };

@@ -134,8 +134,7 @@ pub fn pair(sent: &Capture, received: &Capture, clocks: Clocks) -> Result<Paired
         ..Counts::default()
     };
     let arrivals = arrivals(&sent.records, &received.records, &mut counts);
-    let found = arrivals.iter().filter(|arrival| arrival.is_found()).count();
-    if found == 0 {
+    if !arrivals.iter().any(|arrival| matches!(arrival, Arrival::At { .. })) {
         let (sent, received) = (sent.records.len(), received.records.len());
         return Err(if counts.ambiguous > 0 && counts.foreign < counts.received {
             PairError::Ambiguous(counts.received - counts.foreign)
@@ -208,12 +207,6 @@ enum Arrival {
     Ambiguous,
     /// Places of its first two copies among the received.
     At { first: u32, second: Option<u32> },
-}
-
-impl Arrival {
-    fn is_found(self) -> bool {
-        matches!(self, Self::At { .. })
-    }
 }
 
 /// Finds each sent packet among the received, by merging both in the order of fingerprints.

@@ -4,8 +4,7 @@
 //! there the cost of an entry does not depend on their number. Entries that do not fit their bucket are in a
 //! heap beside it, which is all that small agendas have.
 
-use crate::entry::Entry;
-use crate::ring::{Content, Ring};
+use crate::ring::{Content, Entry, Ring};
 use std::collections::BinaryHeap;
 
 /// Entries with their times; equal times in order of insertion.

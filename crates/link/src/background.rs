@@ -12,19 +12,13 @@ pub(crate) const KEY: &str = "background";
 pub(crate) struct Background {
     pub process: Process,
     /// Beginning of the process.
-    begin: Nanos,
+    pub begin: Nanos,
     pub real_time: bool,
 }
 
 impl Background {
-    /// Background traffic of the row `spec`, beginning at `begin`.
-    pub(crate) fn new(spec: &Spec, values: &Values, dice: Dice, begin: Nanos) -> Self {
-        let process = Process::build(spec, values, dice);
-        Self { process, begin, real_time: begin != Nanos::ZERO }
-    }
-
-    /// Background traffic added at `now` to a link of a run that began at `begin`.
-    pub(crate) fn added(spec: &Spec, values: &Values, dice: Dice, (begin, now): (Nanos, Nanos)) -> Self {
+    /// Background traffic of the row `spec`, from `now` on, on a link of a run that began at `begin`.
+    pub(crate) fn new(spec: &Spec, values: &Values, dice: Dice, (begin, now): (Nanos, Nanos)) -> Self {
         let process = Process::begun(spec, values, dice, now.since(begin));
         Self { process, begin, real_time: begin != Nanos::ZERO }
     }
@@ -42,11 +36,6 @@ impl Background {
     /// Sets the beginning of the run.
     pub(crate) fn start(&mut self, begin: Nanos) {
         (self.begin, self.real_time) = (begin, begin != Nanos::ZERO);
-    }
-
-    /// Lets it begin at `now`, after the beginning of the run.
-    pub(crate) fn join(&mut self, now: Nanos) {
-        self.begin = now;
     }
 
     /// Time of the next packet; never if there is none.

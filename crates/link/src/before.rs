@@ -6,6 +6,7 @@
 
 use crate::delay::constant::Constant;
 use crate::delay::{Delay, Order};
+use crate::fate::Coming;
 use crate::fifo::Fifo;
 use crate::front::Front;
 use crate::has;
@@ -30,7 +31,7 @@ impl Link {
             return false;
         }
         let none = || {
-            let (delay, line) = (Delay::Constant(Constant::NONE), Line::default());
+            let (delay, line) = (Delay::Constant(Constant::new(Nanos::ZERO)), Line::default());
             Box::new(Front { delay, holds: false, line, last: Nanos::ZERO, heaps: Heaps::default() })
         };
         let blocks = self.blocks();
@@ -62,12 +63,8 @@ impl Link {
         self.in_bytes += meta.segment_bytes();
         if meta.is_train() {
             for number in 0..meta.segments {
-                match longwire_wire::segment(at.pool, handle, number, 1) {
-                    Some(segment) => {
-                        at.pool.meta_mut(segment).seq += u64::from(number);
-                        self.judge_before(at, segment, now);
-                    }
-                    None => self.drop_segments(at.pool, handle, (DropReason::PoolFull, 1)),
+                if let Some(segment) = self.segments(at.pool, handle, (number, 1)) {
+                    self.judge_before(at, segment, now);
                 }
             }
             at.pool.free(handle);
@@ -87,7 +84,7 @@ impl Link {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
             let verdict = self.blocks().before.judge(&mut offer);
             if let Some(&effects) = offer.done() {
-                return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
+                return self.arrive_affected(at, handle, Coming { now, frame }, (verdict, effects));
             }
             if let Verdict::Drop(reason) = verdict {
                 return self.drop(at.pool, handle, reason);

@@ -1,7 +1,7 @@
 //! The filters and impairments of a link, in order: those that judge packets on arrival, and those on the
 //! wire.
 
-use crate::fate::{Coming, VerdictWithEffects};
+use crate::fate::{Affected, Coming};
 use crate::filter::Filter;
 use crate::foresight::Foresight;
 use crate::impair::Impair;
@@ -18,6 +18,16 @@ pub(crate) enum AnyJudge {
     Impair(Impair),
 }
 
+/// Evaluates an expression about the block, which is of either stage.
+macro_rules! of_either {
+    ($judge:ident, $block:ident => $about:expr) => {
+        match $judge {
+            AnyJudge::Filter($block) => $about,
+            AnyJudge::Impair($block) => $about,
+        }
+    };
+}
+
 impl AnyJudge {
     /// The block for `spec`, if it is a judge.
     pub(crate) fn build(spec: &Spec, values: &Values, dice: impl Fn() -> Dice) -> Option<Self> {
@@ -26,45 +36,25 @@ impl AnyJudge {
     }
 
     pub(crate) fn spec(&self) -> &'static Spec {
-        match self {
-            Self::Filter(filter) => filter.spec(),
-            Self::Impair(impair) => impair.spec(),
-        }
+        of_either!(self, block => block.spec())
     }
 
     /// Applies new parameters at `now`.
     pub(crate) fn change(&mut self, values: &Values, now: Nanos) {
-        match self {
-            Self::Filter(filter) => {
-                filter.settle(now);
-                filter.change(values);
-            }
-            Self::Impair(impair) => {
-                impair.settle(now);
-                impair.change(values);
-            }
-        }
+        of_either!(self, block => block.settle(now));
+        of_either!(self, block => block.change(values));
     }
 
     pub(crate) fn start(&mut self, begin: Nanos) {
-        match self {
-            Self::Filter(filter) => filter.start(begin),
-            Self::Impair(impair) => impair.start(begin),
-        }
+        of_either!(self, block => block.start(begin));
     }
 
     pub(crate) fn on_wire(&self) -> bool {
-        match self {
-            Self::Filter(filter) => filter.on_wire(),
-            Self::Impair(impair) => impair.on_wire(),
-        }
+        of_either!(self, block => block.on_wire())
     }
 
     pub(crate) fn hastens(&self) -> bool {
-        match self {
-            Self::Filter(filter) => filter.hastens(),
-            Self::Impair(impair) => impair.hastens(),
-        }
+        of_either!(self, block => block.hastens())
     }
 
     pub(crate) fn is_up(&self, now: Nanos) -> bool {
@@ -76,17 +66,11 @@ impl AnyJudge {
 
     #[inline(always)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        match self {
-            Self::Filter(filter) => filter.judge(offer),
-            Self::Impair(impair) => impair.judge(offer),
-        }
+        of_either!(self, block => block.judge(offer))
     }
 
     fn recall(&mut self, unused: u32) {
-        match self {
-            Self::Filter(filter) => filter.recall(unused),
-            Self::Impair(impair) => impair.recall(unused),
-        }
+        of_either!(self, block => block.recall(unused));
     }
 
     /// Filters before impairments, each in registry order, whatever the order in the scenario.
@@ -110,8 +94,7 @@ impl Chain {
     pub(crate) fn new(mut judges: Vec<AnyJudge>) -> Self {
         judges.sort_by_key(AnyJudge::place);
         match judges.len() {
-            0 => Self::None,
-            1 => judges.pop().map_or(Self::None, Self::One),
+            0 | 1 => judges.pop().map_or(Self::None, Self::One),
             _ => Self::Many(judges.into()),
         }
     }
@@ -189,7 +172,7 @@ fn judge_in_turn(
     handle: Handle,
     now: Nanos,
     bytes: u32,
-    affected: &mut Option<VerdictWithEffects>,
+    affected: &mut Affected,
 ) -> JudgesVerdict {
     ask_fully(|offer| judges.chain.judge(offer), pool, handle, Coming { now, frame: bytes }, affected)
 }
@@ -250,7 +233,7 @@ impl Judges {
         pool: &Pool,
         handle: Handle,
         coming: Coming,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> JudgesVerdict {
         if self.foresees(coming.now, coming.frame) {
             return JudgesVerdict::Passes;
@@ -265,7 +248,7 @@ impl Judges {
         pool: &Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> JudgesVerdict {
         (self.ask)(self, pool, handle, now, frame, affected)
     }

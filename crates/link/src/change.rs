@@ -16,8 +16,8 @@ use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::Pool;
 use longwire_units::{Nanos, Rate};
-use std::fmt;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// The time of a change, and parameters for new blocks.
 #[derive(Debug, Clone, Copy)]
@@ -31,25 +31,26 @@ pub(crate) struct ChangeContext {
     pub spread: Nanos,
 }
 
-/// Reason why a link could not be changed. No part of the change was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeError {
-    /// The key that no stage has, or that belongs to the link's medium.
-    pub key: &'static str,
-    /// Whether it belongs to the medium.
-    pub shared: bool,
-}
+/// A row, and its new values.
+type Change<'a> = (&'static Spec, &'a Values);
 
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.shared {
-            return write!(f, "the link's medium decides \"{}\": that can't be changed", self.key);
-        }
-        write!(f, "a link has no \"{}\"", self.key)
+impl ChangeContext {
+    /// The dice of a new block.
+    fn dice(&self, spec: &Spec) -> Dice {
+        Dice::named(self.seed, &format!("links/added-{}/{}", self.place, spec.key))
     }
 }
 
-impl std::error::Error for ChangeError {}
+/// Reason why a link could not be changed. No part of the change was made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChangeError {
+    /// No stage has the key.
+    #[error("a link has no \"{0}\"")]
+    Unknown(&'static str),
+    /// The key belongs to the link's medium.
+    #[error("the link's medium decides \"{0}\": that can't be changed")]
+    Shared(&'static str),
+}
 
 impl Links {
     /// Sets the blocks named in `changes` at time `now`, keeping everything else: every bit not yet sent uses
@@ -68,12 +69,12 @@ impl Links {
     ) -> Result<(), ChangeError> {
         let known = |spec: &Spec| ROWS.iter().any(|row| row.key == spec.key);
         if let Some((spec, _)) = changes.iter().find(|(spec, _)| !known(spec)) {
-            return Err(ChangeError { key: spec.key, shared: false });
+            return Err(ChangeError::Unknown(spec.key));
         }
         let number = link;
         let is_station = self.links[link as usize].line.features & has::MEDIUM != 0;
         if let Some((spec, _)) = changes.iter().find(|(spec, _)| is_station && spec.key == "rate") {
-            return Err(ChangeError { key: spec.key, shared: true });
+            return Err(ChangeError::Shared(spec.key));
         }
         self.advance_station(pool, number, now);
         let place = self.places[link as usize];
@@ -99,16 +100,14 @@ impl Links {
 }
 
 /// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.
-pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &Values), when: ChangeContext) {
+fn apply(link: &mut Link, pool: &mut Pool, change: Change<'_>, when: ChangeContext) {
     let (spec, values) = change;
-    let place = when.place;
-    let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
     if spec.key == link.blocks().transmit.spec().key {
-        change_transmit(link, pool, change, when, dice);
+        change_transmit(link, pool, change, when);
     } else if spec.key == link.blocks().queue.spec().key {
-        change_queue(link, pool, change, when, dice);
+        change_queue(link, pool, change, when);
     } else if spec.key == link.blocks().delay.spec().key {
-        change_delay(link, change, when, dice);
+        change_delay(link, change, when);
         link.part_waiting(pool, when.spread);
     } else if Background::has(spec) {
         match link.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
@@ -117,32 +116,26 @@ pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &V
             None if spec.kind == NONE => {}
             Some(background) => background.change(spec, values, when.now),
             None => {
-                let background = Background::added(spec, values, dice(), (when.begin, when.now));
+                let background = Background::new(spec, values, when.dice(spec), (when.begin, when.now));
                 link.set_background(Some(background));
             }
         }
     } else {
-        change_judges(link, change, when, dice);
+        change_judges(link, change, when);
     }
 }
 
-fn change_transmit(
-    link: &mut Link,
-    pool: &mut Pool,
-    (spec, values): (&'static Spec, &Values),
-    when: ChangeContext,
-    dice: impl Fn() -> Dice,
-) {
+fn change_transmit(link: &mut Link, pool: &mut Pool, (spec, values): Change<'_>, when: ChangeContext) {
     let busy = !link.blocks().sending.is_none();
     link.untake();
     link.tell_transmitter(when.now);
     let same = spec.is(link.blocks().transmit.spec());
-    let sent = if busy { link.sent_segments(pool, when.now) } else { 0 };
+    let sent = if busy { link.sent_of_this_train(pool, when.now).0 as u16 } else { 0 };
     link.blocks().transmit.settle(when.now);
     let work = if busy { link.blocks().transmit.work_left() } else { 0 };
     if same {
         link.blocks().transmit.change(values);
-    } else if let Some(mut transmit) = Transmit::build(spec, values, dice) {
+    } else if let Some(mut transmit) = Transmit::build(spec, values, || when.dice(spec)) {
         transmit.start(when.begin);
         link.blocks().transmit = transmit;
     }
@@ -164,12 +157,7 @@ fn change_transmit(
     }
 }
 
-fn change_delay(
-    link: &mut Link,
-    (spec, values): (&'static Spec, &Values),
-    when: ChangeContext,
-    dice: impl Fn() -> Dice,
-) {
+fn change_delay(link: &mut Link, (spec, values): Change<'_>, when: ChangeContext) {
     let before = before_queue(spec, values);
     let moved = link.place_delay(before);
     let blocks = link.blocks();
@@ -182,7 +170,7 @@ fn change_delay(
     if spec.is(delay.spec()) {
         handed_over = !moved && last > when.now && delay.hand_over(last);
         delay.change(values);
-    } else if let Some(mut other) = Delay::build(spec, values, dice) {
+    } else if let Some(mut other) = Delay::build(spec, values, || when.dice(spec)) {
         other.start(when.begin);
         *delay = other;
     }
@@ -195,21 +183,15 @@ fn change_delay(
 
 /// Moves waiting packets to a queue of another kind in the order in which they would have been sent; a queue
 /// of the same kind rearranges them for its new parameters. No packet is admitted again, dropped or marked.
-fn change_queue(
-    link: &mut Link,
-    pool: &mut Pool,
-    (spec, values): (&'static Spec, &Values),
-    when: ChangeContext,
-    dice: impl Fn() -> Dice,
-) {
+fn change_queue(link: &mut Link, pool: &mut Pool, (spec, values): Change<'_>, when: ChangeContext) {
     if spec.is(link.blocks().queue.spec()) {
         link.blocks().queue.change(values);
         link.with_queue(pool, |queue, at| queue.resettle(&mut at.link.context(at.pool, when.now)));
-    } else if let Some(mut queue) = Queue::build(spec, values, dice) {
+    } else if let Some(mut queue) = Queue::build(spec, values, || when.dice(spec)) {
         queue.start(when.begin);
         let mut waiting = link.waiting(pool);
         link.blocks().queue = queue;
-        if !link.blocks().queue.whole_trains() {
+        if !link.blocks().queue.plain() {
             waiting = link.parted(pool, waiting, when.spread);
         }
         if !waiting.is_empty() {
@@ -222,22 +204,18 @@ fn change_queue(
 }
 
 /// Changes the judge of that key, or adds one; the row `none` removes it.
-fn change_judges(
-    link: &mut Link,
-    (spec, values): (&'static Spec, &Values),
-    when: ChangeContext,
-    dice: impl Fn() -> Dice,
-) {
-    let mut judges = link.take_judges();
+fn change_judges(link: &mut Link, (spec, values): Change<'_>, when: ChangeContext) {
+    let Blocks { before, wire, .. } = link.blocks();
+    let mut judges = before.take();
+    judges.append(&mut wire.take());
     match judges.iter_mut().find(|judge| spec.is(judge.spec())) {
         Some(judge) => judge.change(values, when.now),
         None => {
             judges.retain(|judge| judge.spec().key != spec.key);
-            let added = AnyJudge::build(spec, values, dice);
-            judges.extend(added.map(|mut judge| {
+            if let Some(mut judge) = AnyJudge::build(spec, values, || when.dice(spec)) {
                 judge.start(when.begin);
-                judge
-            }));
+                judges.push(judge);
+            }
         }
     }
     link.place_judges(judges);
@@ -263,27 +241,13 @@ impl Link {
         delay.start(begin);
     }
 
-    /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
-    pub(crate) fn take_judges(&mut self) -> Vec<AnyJudge> {
-        let Blocks { before, wire, .. } = self.blocks();
-        let mut judges = before.take();
-        judges.append(&mut wire.take());
-        judges
-    }
-
     /// Puts each judge into its sequence.
     pub(crate) fn place_judges(&mut self, judges: Vec<AnyJudge>) {
-        let (mut wire, mut before) = (Vec::new(), Vec::new());
-        for judge in judges {
-            if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
-        }
+        let (wire, before): (Vec<_>, Vec<_>) = judges.into_iter().partition(AnyJudge::on_wire);
         self.blocks().before = Judges::new(Chain::new(before));
-        self.line.features &= !(has::WIRE | has::AHEAD);
-        if wire.iter().any(AnyJudge::hastens) {
-            self.line.features |= has::AHEAD;
-        }
+        self.line.set(has::AHEAD, wire.iter().any(AnyJudge::hastens));
+        self.line.set(has::WIRE, !wire.is_empty());
         if !wire.is_empty() {
-            self.line.features |= has::WIRE;
             self.blocks().wire = Judges::new(Chain::new(wire));
         }
     }
@@ -326,19 +290,14 @@ impl Link {
         let (finish, by_opportunities) = (transmit.finish(), transmit.by_opportunities());
         let rest = transmit.rest(finish);
         (self.finish, self.rest) = (finish, rest);
-        self.line.features &= !has::OPPORTUNITIES;
-        if by_opportunities {
-            self.line.features |= has::OPPORTUNITIES;
-        }
+        self.line.set(has::OPPORTUNITIES, by_opportunities);
     }
 
     /// Removes all waiting packets, in a possible order of transmission.
     pub(crate) fn waiting(&mut self, pool: &mut Pool) -> Fifo {
         let mut waiting = self.blocks().books.list.take();
-        let mut others = self.blocks().queue.drain(pool);
-        while let Some(handle) = others.pop(pool) {
-            waiting.push(pool, handle);
-        }
+        let others = self.blocks().queue.drain(pool);
+        waiting.append(pool, others);
         waiting
     }
 
@@ -349,9 +308,6 @@ impl Link {
         if blocks.order != Order::InOrder || line.is_irregular() {
             line.features |= has::DISORDER;
         }
-        line.features &= !has::LOSSY_DELAY;
-        if blocks.delay.may_lose() {
-            line.features |= has::LOSSY_DELAY;
-        }
+        line.set(has::LOSSY_DELAY, blocks.delay.may_lose());
     }
 }

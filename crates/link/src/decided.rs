@@ -15,7 +15,7 @@
 
 use crate::delay::constant::Constant;
 use crate::delay::{Delay, SetOff, SetsOff, Travel};
-use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
+use crate::fate::{Affected, Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -65,9 +65,7 @@ impl Link {
             let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
             profile.always_admits = profile.asks_behind && !profile.asks_queue && always_has_room;
             if asks_none && at_once && always_has_room {
-                if profile.delay == Nanos::ZERO {
-                    self.line.features |= has::INSTANT;
-                }
+                self.line.set(has::INSTANT, profile.delay == Nanos::ZERO);
                 // Nothing separates judges before the queue from those after it.
                 if profile.loss == Loss::None {
                     (profile.loss, profile.asks_wire, profile.asks_behind) = (wire, false, false);
@@ -75,14 +73,11 @@ impl Link {
                 }
             }
             let admits_all = profile.always_admits && profile.loss == Loss::None;
-            if admits_all && profile.asks_delay && !profile.asks_wire {
-                self.line.features |= has::VARIES;
-            }
+            self.line.set(has::VARIES, admits_all && profile.asks_delay && !profile.asks_wire);
             // Others need the offset of the IP header, or the departure rate.
             let by_rate = profile.asks_transmitter && queue.asks_rate();
-            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() && !by_rate {
-                self.line.features |= has::PLAIN;
-            }
+            let is_plain = asks_none && !profile.asks_wire && !profile.framing.counts_ip() && !by_rate;
+            self.line.set(has::PLAIN, is_plain);
         }
         *Arc::make_mut(&mut self.profile) = profile;
     }
@@ -220,7 +215,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         (self.finish, self.rest) = (now, 0);
         if self.profile.asks_wire && !self.judge_sent(pool, handle, now, affected) {

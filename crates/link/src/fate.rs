@@ -29,7 +29,10 @@ pub(crate) enum Fate {
 /// A verdict with effects beyond passing or dropping.
 pub(crate) type VerdictWithEffects = (Verdict, Effects);
 
-/// A packet that arrives at a decided link.
+/// Such a verdict, if judges gave one.
+pub(crate) type Affected = Option<VerdictWithEffects>;
+
+/// A packet that arrives at a link, or at its wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coming {
     pub(crate) now: Nanos,

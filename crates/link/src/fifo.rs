@@ -31,6 +31,13 @@ impl Fifo {
         self.tail = handle;
     }
 
+    /// Adds all packets of another list at the end.
+    pub(crate) fn append(&mut self, pool: &mut Pool, mut other: Self) {
+        while let Some(handle) = other.pop(pool) {
+            self.push(pool, handle);
+        }
+    }
+
     /// Takes the first packet.
     #[inline]
     pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {

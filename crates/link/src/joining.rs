@@ -2,7 +2,7 @@
 
 use crate::counters::LinkStats;
 use crate::link::Link;
-use crate::links::{Links, no_dice};
+use crate::links::Links;
 use longwire_block::{Dice, DropReason, Values};
 use longwire_packet::{Pool, huge_vec};
 use longwire_units::Nanos;
@@ -69,7 +69,13 @@ impl Links {
         }
         let Joining { links: fresh, slots, places, .. } = joining;
         let again = slots.iter().take_while(|slot| (**slot as usize) < self.links.len()).count();
-        fresh.links.iter_mut().for_each(|link| link.start_late(self.begin, now));
+        for link in &mut fresh.links {
+            link.start(self.begin);
+            // Its background traffic begins now.
+            if let Some(background) = link.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
+                background.begin = now;
+            }
+        }
         // What is replaced goes back.
         for (link, &slot) in fresh.links.iter_mut().zip(&slots[..again]) {
             let index = slot as usize;
@@ -82,7 +88,7 @@ impl Links {
             self.late.push(0);
         }
         if !fresh.dice.is_empty() || !self.dice.is_empty() {
-            self.dice.resize_with(self.links.len(), no_dice);
+            self.dice.resize_with(self.links.len(), Dice::default);
             for (own, &slot) in fresh.dice.iter_mut().zip(&*slots) {
                 swap(&mut self.dice[slot as usize], own);
             }
@@ -115,17 +121,6 @@ impl Links {
     /// What links have counted whose indices others have now.
     pub fn retired(&self) -> &LinkStats {
         &self.retired
-    }
-}
-
-impl Link {
-    /// Informs every block of the beginning of the run, which the link joins at `now`: its background traffic
-    /// begins then.
-    fn start_late(&mut self, begin: Nanos, now: Nanos) {
-        self.start(begin);
-        if let Some(background) = self.known_rare_mut().and_then(|rare| rare.background.as_mut()) {
-            background.join(now);
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Judges of packets: filters and impairments.
 
-use crate::fate::{Coming, VerdictWithEffects};
+use crate::fate::{Affected, Coming};
 use crate::foresight::Foresight;
 use crate::stage::{Holds, OfStage};
 use longwire_block::{Block, DropReason, Effects, Offer, Verdict};
@@ -63,8 +63,7 @@ pub trait Judge: Block {
 
 /// A function that asks a judge, found in its place `C`, about a packet of so many frame bytes in the pool. A
 /// verdict with further effects is recorded.
-pub(crate) type PacketJudge<C> =
-    fn(&mut C, &Pool, Handle, Nanos, u32, &mut Option<VerdictWithEffects>) -> JudgesVerdict;
+pub(crate) type PacketJudge<C> = fn(&mut C, &Pool, Handle, Nanos, u32, &mut Affected) -> JudgesVerdict;
 
 /// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it. Called
 /// for packets that it has not foreseen.
@@ -74,7 +73,7 @@ pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
     handle: Handle,
     now: Nanos,
     bytes: u32,
-    affected: &mut Option<VerdictWithEffects>,
+    affected: &mut Affected,
 ) -> JudgesVerdict {
     let (held, foreseen) = place.held();
     match held.and_then(J::of) {
@@ -100,7 +99,7 @@ pub(crate) fn ask_fully(
     pool: &Pool,
     handle: Handle,
     Coming { now, frame }: Coming,
-    affected: &mut Option<VerdictWithEffects>,
+    affected: &mut Affected,
 ) -> JudgesVerdict {
     let mut offer = Offer::pooled(now, frame, pool, handle);
     let (verdict, effects) = match (ask(&mut offer), offer.into_effects()) {

@@ -49,6 +49,11 @@ impl Default for Line {
 }
 
 impl Line {
+    /// Adds features, or removes them.
+    pub(crate) fn set(&mut self, features: u16, present: bool) {
+        self.features = self.features & !features | if present { features } else { 0 };
+    }
+
     /// The next departure; never if there is none.
     #[inline]
     pub(crate) fn next(&self) -> Nanos {

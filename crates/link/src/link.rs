@@ -155,7 +155,7 @@ impl Link {
         }
         let frame = meta.wire_len;
         self.begin_to_decide(now);
-        let arrival = self.arrive_noted(at, handle, (now, frame));
+        let arrival = self.arrive_noted(at, handle, Coming { now, frame });
         if arrival == Arrival::Through && !at.out.is_empty() {
             at.out.push(at.pool, handle);
             return Arrival::Kept;
@@ -163,19 +163,14 @@ impl Link {
         arrival
     }
 
-    /// Lets the judges, and then the queue, decide about a packet of `frame` bytes.
+    /// Lets the judges, and then the queue, decide about a packet.
     #[inline(always)]
-    fn arrive_noted(
-        &mut self,
-        at: &mut Surroundings<'_>,
-        handle: Handle,
-        (now, frame): (Nanos, u32),
-    ) -> Arrival {
+    fn arrive_noted(&mut self, at: &mut Surroundings<'_>, handle: Handle, coming: Coming) -> Arrival {
         self.in_packets += 1;
-        self.in_bytes += u64::from(frame);
+        self.in_bytes += u64::from(coming.frame);
         if !self.blocks().before.chain.is_empty() {
             let mut affected = None;
-            match self.blocks().before.judge_packet(at.pool, handle, Coming { now, frame }, &mut affected) {
+            match self.blocks().before.judge_packet(at.pool, handle, coming, &mut affected) {
                 JudgesVerdict::Passes => {}
                 JudgesVerdict::Lost(reason) => {
                     self.drop(at.pool, handle, reason);
@@ -183,23 +178,19 @@ impl Link {
                 }
                 JudgesVerdict::Affected => {
                     if let Some(affected) = affected {
-                        self.arrive_affected(at, handle, (now, frame), affected);
+                        self.arrive_affected(at, handle, coming, affected);
                     }
                     return Arrival::DeadlineChanged;
                 }
             }
         }
-        self.join(at, handle, (now, frame))
+        self.join(at, handle, coming)
     }
 
     /// Lets a packet into the queue, or drops it.
     #[inline(always)]
-    pub(crate) fn join(
-        &mut self,
-        at: &mut Surroundings<'_>,
-        handle: Handle,
-        (now, frame): (Nanos, u32),
-    ) -> Arrival {
+    pub(crate) fn join(&mut self, at: &mut Surroundings<'_>, handle: Handle, coming: Coming) -> Arrival {
+        let Coming { now, frame } = coming;
         if self.is_decided() {
             return self.join_what_decides(at, handle, now);
         }
@@ -245,12 +236,6 @@ impl Link {
             return framing.counted_on_wire(frame);
         }
         counted_behind(pool.data(handle), framing, frame)
-    }
-
-    /// Reverts the admission of segments that could not be stored.
-    pub(crate) fn unadmit(&mut self, packets: u32, bytes: u64) {
-        self.waiting.packets -= packets;
-        self.waiting.bytes -= bytes;
     }
 
     /// Executes everything up to `now` except departures.
@@ -402,7 +387,7 @@ impl Link {
         }
         let next = self.wake().min(until);
         if next == self.keep_up() {
-            self.catch_up_behind(pool, next);
+            self.catch_up_with_others(pool, Self::behind(next));
         } else {
             self.catch_up_with_others(pool, next);
         }

@@ -24,8 +24,13 @@ use std::sync::Arc;
 /// Number of recently added link profiles that are remembered.
 const RECENT: usize = 16;
 
+/// Place of media in the order of one time: after all links, before the deadlines of nodes, which the engine
+/// places last but one before its ports.
+const MEDIUM_PLACE: u32 = (1 << 31) - 3;
+
 /// The links of a worker, by index. Made before the run; afterwards only the blocks of a plain link at its
 /// first drop, train or change, and drop counters, are allocated.
+#[derive(Default)]
 pub struct Links {
     pub(crate) links: Vec<Link>,
     /// Their places in the plan.
@@ -54,14 +59,9 @@ impl Links {
             links: huge_vec(capacity),
             places: Vec::with_capacity(capacity),
             late: Vec::with_capacity(capacity),
-            dice: Vec::new(),
-            recent: Vec::new(),
-            media: Vec::new(),
-            dirty: Vec::new(),
             seed,
             spread,
-            begin: Nanos::ZERO,
-            retired: LinkStats::default(),
+            ..Self::default()
         }
     }
 
@@ -80,20 +80,14 @@ impl Links {
             } else if let Some(block) = Delay::build(spec, values, || dice(spec)) {
                 (delay, before) = (Some(block), before_queue(spec, values));
             } else if Background::has(spec) {
-                background = Some(Background::new(spec, values, dice(spec), Nanos::ZERO));
+                background = Some(Background::new(spec, values, dice(spec), (Nanos::ZERO, Nanos::ZERO)));
             }
         }
         let mut link = Link::new(Blocks::new(
             Chain::None,
-            queue.unwrap_or_else(|| {
-                default_block(Queue::SPECS, |spec, values| Queue::build(spec, values, no_dice))
-            }),
-            transmit.unwrap_or_else(|| {
-                default_block(Transmit::SPECS, |spec, values| Transmit::build(spec, values, no_dice))
-            }),
-            delay.unwrap_or_else(|| {
-                default_block(Delay::SPECS, |spec, values| Delay::build(spec, values, no_dice))
-            }),
+            queue.unwrap_or_else(|| default_block(Queue::SPECS, Queue::build)),
+            transmit.unwrap_or_else(|| default_block(Transmit::SPECS, Transmit::build)),
+            delay.unwrap_or_else(|| default_block(Delay::SPECS, Delay::build)),
         ));
         link.place_judges(judges);
         link.place_delay(before);
@@ -155,7 +149,7 @@ impl Links {
             && link.line.features & has::WIRE == 0
             && link.known_rare().is_none()
         {
-            link.give_up_blocks();
+            link.own = None;
         }
     }
 
@@ -167,7 +161,7 @@ impl Links {
         if self.dice.is_empty() {
             self.dice = huge_vec(self.links.capacity());
         }
-        self.dice.resize(self.links.len(), no_dice());
+        self.dice.resize_with(self.links.len(), Dice::default);
     }
 
     /// Informs every link and medium of the beginning of the run on the engine's clock: before anything else,
@@ -175,7 +169,7 @@ impl Links {
     pub fn start(&mut self, begin: Nanos) {
         self.begin = begin;
         self.links.iter_mut().for_each(|link| link.start(begin));
-        self.media.iter_mut().for_each(|medium| medium.start(begin));
+        self.media.iter_mut().for_each(|medium| medium.access.start(begin));
     }
 
     /// Whether a link has, or had, background traffic.
@@ -206,7 +200,8 @@ impl Links {
         let link = links.add(0, "", config);
         let blocks = links.links[link as usize].known_blocks().map_or(0, |_| size_of::<Blocks>());
         let of_queue = |queue: Queue| queue.record_bytes() + queue.memory_bytes();
-        let queue = config.block("queue").and_then(|(spec, values)| Queue::build(spec, values, no_dice));
+        let queue =
+            config.block("queue").and_then(|(spec, values)| Queue::build(spec, values, Dice::default));
         let histogram = if config.histogram { size_of::<Rare>() + Histogram::BYTES } else { 0 };
         blocks + queue.map_or(0, of_queue) + histogram
     }
@@ -292,8 +287,9 @@ impl Links {
     /// loaded.
     #[inline]
     pub fn armed(&mut self, link: u32) -> &mut Nanos {
-        if link as usize >= self.links.len() {
-            return self.medium_armed(link);
+        let links = self.links.len();
+        if link as usize >= links {
+            return &mut self.media[link as usize - links].armed;
         }
         &mut self.links[link as usize].armed
     }
@@ -301,7 +297,7 @@ impl Links {
     /// A link's place in the plan; media follow all links.
     #[inline]
     pub fn place(&self, link: u32) -> u32 {
-        self.places.get(link as usize).map_or_else(|| self.medium_place(), |&place| place)
+        self.places.get(link as usize).copied().unwrap_or(MEDIUM_PLACE)
     }
 
     /// Records the lateness of a packet that left `link`, if there is such a link.
@@ -341,13 +337,16 @@ impl Links {
     /// Drops all packets as stopped, at the end of a run.
     pub fn flush(&mut self, pool: &mut Pool, now: Nanos) {
         self.links.iter_mut().for_each(|link| link.flush(pool, now, DropReason::Stopped));
-        self.media.iter_mut().for_each(Medium::end);
+        self.media.iter_mut().for_each(|medium| medium.ended = true);
     }
 }
 
-/// The first block of a stage with its default parameters.
-fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) -> Option<B>) -> B {
-    let built = Values::read(specs[0], &[]).ok().and_then(|values| build(specs[0], &values));
+/// Builds a block of a stage.
+type Build<B> = fn(&Spec, &Values, fn() -> Dice) -> Option<B>;
+
+/// The first block of a stage with its default parameters. It never draws.
+fn default_block<B>(specs: &[&'static Spec], build: Build<B>) -> B {
+    let built = Values::read(specs[0], &[]).ok().and_then(|values| build(specs[0], &values, Dice::default));
     built.expect(
         "the first block of a stage has defaults for all its parameters; a test of the registry sees to it",
     )
@@ -356,11 +355,6 @@ fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) 
 /// The dice of a link's block.
 fn dice_of(seed: u64, link: &str, spec: &Spec) -> Dice {
     Dice::named_in_parts(seed, &["links/", link, "/", spec.key])
-}
-
-/// For default blocks, which never draw.
-pub(crate) fn no_dice() -> Dice {
-    Dice::named(0, "")
 }
 
 #[cfg(test)]

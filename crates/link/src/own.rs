@@ -71,15 +71,10 @@ impl Link {
         self.own.as_deref()
     }
 
-    /// Its rare state, if it has any, mutable.
+    /// The link's own blocks, if it has any, mutable.
     #[inline]
     pub(crate) fn known_blocks_mut(&mut self) -> Option<&mut Blocks> {
         self.own.as_deref_mut()
-    }
-
-    /// Discards the link's own blocks, which equal those of its profile.
-    pub(crate) fn give_up_blocks(&mut self) {
-        self.own = None;
     }
 
     /// Its rare state, created if necessary.

@@ -70,11 +70,6 @@ impl Link {
         }
     }
 
-    /// Catches up with background traffic, except for the last moments.
-    pub(crate) fn catch_up_behind(&mut self, pool: &mut Pool, now: Nanos) {
-        self.catch_up_with_others(pool, Self::behind(now));
-    }
-
     /// Time at which a packet comes to the queue by itself, or the queue has one again.
     pub(crate) fn next_at_queue(&self) -> Nanos {
         let resume = if self.line.features & has::WAITING == 0 { Nanos::NEVER } else { self.resume() };

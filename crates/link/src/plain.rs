@@ -9,7 +9,7 @@
 
 use crate::blocks::Blocks;
 use crate::chain::{AnyJudge, Chain, Judges};
-use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
+use crate::fate::{Affected, Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
@@ -151,7 +151,29 @@ impl Links {
         until: Nanos,
         out: impl FnOnce(Handle, &Meta),
     ) -> Nanos {
-        self.links[link as usize].release_first(pool, until, out)
+        let link = &mut self.links[link as usize];
+        // An empty line's next departure is never.
+        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
+        if link.is_decided() && !link.line.is_irregular() {
+            if link.line.next() <= until {
+                let first = link.line.first_known();
+                link.take_regular(pool, first, |meta| out(first, meta));
+            }
+            return link.line.next();
+        }
+        // The others, apart: a link that serves packets, or on which packets overtake.
+        if !link.is_decided() {
+            link.precede(pool, until);
+        }
+        if link.line.next() <= until {
+            if !link.line.is_irregular() {
+                let first = link.line.first_known();
+                link.take_regular(pool, first, |meta| out(first, meta));
+            } else if let Some(handle) = link.take_irregular(pool) {
+                out(handle, pool.meta(handle));
+            }
+        }
+        if link.is_decided() { link.line.next() } else { link.deadline() }
     }
 }
 
@@ -169,7 +191,7 @@ impl Link {
         dice: impl FnOnce() -> Draws<'d>,
         pool: &mut Pool,
         handle: Handle,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         let (features, meta) = (self.line.features, pool.meta_mut(handle));
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
@@ -236,7 +258,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         dice: Draws<'_>,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
         let coming = Coming { now: self.effective_arrival(Nanos(meta.arrival)), frame: meta.wire_len };
@@ -269,7 +291,7 @@ impl Link {
         handle: Handle,
         coming: Coming,
         dice: Draws<'_>,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         match self.profile.loss.strikes(|| dice) {
             Some(false) => {}
@@ -309,7 +331,7 @@ impl Link {
         pool: &Pool,
         handle: Handle,
         coming: Coming,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> JudgesVerdict {
         // A link without blocks of its own has no judges. So this is only a jump to the judge.
         let Some(blocks) = self.known_blocks_mut() else { return JudgesVerdict::Passes };
@@ -323,7 +345,7 @@ impl Link {
         dice: Draws<'_>,
         pool: &mut Pool,
         handle: Handle,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
         let band = meta.band();
@@ -396,7 +418,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Fate {
         if self.passes_through() {
             if self.profile.asks_wire && !self.judge_sent(pool, handle, now, affected) {
@@ -439,38 +461,6 @@ impl Link {
     pub(crate) fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) -> bool {
         let waits = self.note_waiting(pool.meta_mut(handle), bytes, leave);
         self.line.join_plain(pool, handle, leave, waits)
-    }
-
-    /// Releases the first packet to `out`, if it leaves by `until`. Returns the link's next deadline.
-    #[inline(always)]
-    pub(crate) fn release_first(
-        &mut self,
-        pool: &mut Pool,
-        until: Nanos,
-        out: impl FnOnce(Handle, &Meta),
-    ) -> Nanos {
-        // An empty line's next departure is never.
-        let until = until.min(Nanos(Nanos::NEVER.0 - 1));
-        if self.is_decided() && !self.line.is_irregular() {
-            if self.line.next() <= until {
-                let first = self.line.first_known();
-                self.take_regular(pool, first, |meta| out(first, meta));
-            }
-            return self.line.next();
-        }
-        // The others, apart: a link that serves packets, or on which packets overtake.
-        if !self.is_decided() {
-            self.precede(pool, until);
-        }
-        if self.line.next() <= until {
-            if !self.line.is_irregular() {
-                let first = self.line.first_known();
-                self.take_regular(pool, first, |meta| out(first, meta));
-            } else if let Some(handle) = self.take_irregular(pool) {
-                out(handle, pool.meta(handle));
-            }
-        }
-        if self.is_decided() { self.line.next() } else { self.deadline() }
     }
 
     /// Puts in flight what may be the first to leave by `until`.

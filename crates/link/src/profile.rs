@@ -15,7 +15,7 @@ use longwire_block::Dice;
 use longwire_units::{Nanos, Probability};
 
 /// Properties shared by identical links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Profile {
     /// The rate, if it is constant.
     pub law: Law,
@@ -40,32 +40,15 @@ pub(crate) struct Profile {
 }
 
 /// Loss of a decided link before the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Loss {
     /// Never.
+    #[default]
     None,
     /// Each packet with this probability, by dice stored beside the links.
     Chance(Probability),
     /// Decided by its judges.
     Judges,
-}
-
-impl Default for Profile {
-    fn default() -> Self {
-        Self {
-            law: Law::default(),
-            queue: TailDrop::default(),
-            asks_transmitter: false,
-            asks_queue: false,
-            delay: Nanos::ZERO,
-            loss: Loss::None,
-            asks_wire: false,
-            asks_delay: false,
-            asks_behind: false,
-            always_admits: false,
-            framing: Framing::ETHERNET,
-        }
-    }
 }
 
 impl Profile {
@@ -103,7 +86,7 @@ impl Profile {
     pub(crate) fn blocks(&self) -> Blocks {
         let chain = match self.loss {
             Loss::Chance(probability) => {
-                let loss = Independent::new(probability, Dice::seeded(0));
+                let loss = Independent::new(probability, Dice::default());
                 Chain::One(AnyJudge::Impair(Impair::Independent(loss)))
             }
             Loss::None | Loss::Judges => Chain::None,

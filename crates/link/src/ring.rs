@@ -1,10 +1,38 @@
 //! A calendar of short days: buckets of a few times each, in a ring that rotates with time (Brown, "Calendar
 //! queues: a fast O(1) priority queue implementation for the simulation event set problem", 1988).
 
-use crate::entry::Entry;
 use longwire_packet::Handle;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
+
+/// An entry in a heap that returns the greatest first: a time, and what is to happen then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<T> {
+    pub(crate) time: u64,
+    pub(crate) number: u64,
+    pub(crate) content: T,
+}
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.time, other.number).cmp(&(self.time, self.number))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Entry<T> {}
 
 /// The content of an entry, and its representation in a bucket with its position in 2^[`MAX_SHIFT`] ns, by
 /// which it is ordered.

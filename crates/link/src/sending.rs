@@ -2,7 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::delay::Order;
-use crate::fate::{Coming, VerdictWithEffects};
+use crate::fate::{Affected, Coming, VerdictWithEffects};
 use crate::has;
 use crate::judge::JudgesVerdict;
 use crate::link::{Link, Surroundings};
@@ -210,16 +210,10 @@ impl Link {
         }
     }
 
-    /// Asks whether a packet or segment may join.
-    #[inline(always)]
-    pub(crate) fn ask_queue(&mut self, pool: &Pool, packet: Joining, band: u8) -> Verdict {
-        let admission = self.admission(pool, packet, band);
-        self.blocks().queue.admit(&admission)
-    }
-
     /// Asks whether a packet or segment may join, and counts it as waiting if it may.
     pub(crate) fn admit(&mut self, pool: &Pool, packet: Joining, band: u8) -> Verdict {
-        let verdict = self.ask_queue(pool, packet, band);
+        let admission = self.admission(pool, packet, band);
+        let verdict = self.blocks().queue.admit(&admission);
         if !matches!(verdict, Verdict::Drop(_)) {
             self.waiting.packets += 1;
             self.waiting.bytes += packet.bytes;
@@ -294,7 +288,7 @@ impl Link {
         pool: &Pool,
         handle: Handle,
         finish: Nanos,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> bool {
         let coming = Coming { now: finish, frame: pool.meta(handle).wire_len };
         let judged = self.blocks().wire.judge_packet(pool, handle, coming, affected);

@@ -3,7 +3,6 @@
 
 use crate::fifo::Fifo;
 use crate::has;
-use crate::link::Link;
 use crate::links::Links;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
@@ -21,7 +20,19 @@ impl Links {
     /// The next deadline of a link that releases packets early. Only packets in flight are early: ends of
     /// transmission, and other events of a link, happen at their time, because of what may arrive before.
     pub fn deadline_ahead(&self, link: u32, lead: Lead) -> Nanos {
-        self.links[link as usize].deadline_ahead(lead)
+        let link = &self.links[link as usize];
+        let on_line = link.line.next();
+        let deadline = link.deadline();
+        if deadline > lead.until {
+            return Nanos::NEVER;
+        }
+        if deadline == on_line {
+            return deadline.since(lead.by);
+        }
+        // The next to leave is still to be sent, or the queue must be asked again.
+        let sent = if link.serves() { link.finish } else { deadline };
+        let seen = deadline.since(lead.by).max(sent);
+        if on_line > lead.until { seen } else { seen.min(on_line.since(lead.by)) }
     }
 
     /// Executes events of a link by `now`, and releases departures within the lead after it, to `out`.
@@ -73,22 +84,5 @@ impl Links {
     pub fn queued_bytes(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> u64 {
         self.catch_up(pool, link, now);
         self.links[link as usize].stats().queued_bytes
-    }
-}
-
-impl Link {
-    fn deadline_ahead(&self, lead: Lead) -> Nanos {
-        let on_line = self.line.next();
-        let deadline = self.deadline();
-        if deadline > lead.until {
-            return Nanos::NEVER;
-        }
-        if deadline == on_line {
-            return deadline.since(lead.by);
-        }
-        // The next to leave is still to be sent, or the queue must be asked again.
-        let sent = if self.serves() { self.finish } else { deadline };
-        let seen = deadline.since(lead.by).max(sent);
-        if on_line > lead.until { seen } else { seen.min(on_line.since(lead.by)) }
     }
 }

@@ -150,10 +150,10 @@ macro_rules! stage {
                 dice: impl FnOnce() -> longwire_block::Dice,
             ) -> Option<Self> {
                 use longwire_block::{Block, Settings};
-                $(if spec.is(&<$small>::SPEC) {
+                $(if spec.is(&<$small as Block>::SPEC) {
                     return Some(Self::$inline(<$small>::build(Settings::of(values), dice())));
                 })+
-                $(if spec.is(&<$large>::SPEC) {
+                $(if spec.is(&<$large as Block>::SPEC) {
                     return Some(Self::$boxed(Box::new(<$large>::build(Settings::of(values), dice()))));
                 })*
                 None

@@ -12,10 +12,6 @@ use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// Place of media in the order of one time: after all links, before the deadlines of nodes, which the engine
-/// places last but one before its ports.
-const PLACE: u32 = (1 << 31) - 3;
-
 impl Links {
     /// Adds a shared medium with these links, added before, as its stations, with their names. The dice of
     /// each are named by `name` and its own.
@@ -66,7 +62,7 @@ impl Links {
         for at in 0..self.media[medium as usize].members.len() {
             let link = self.media[medium as usize].members[at];
             if let Transmit::Shared(shared) = &mut self.links[link as usize].blocks().transmit {
-                shared.share(medium_rate(values), framing);
+                (shared.rate, shared.framing) = (medium_rate(values), framing);
             }
             self.links[link as usize].note_transmit();
             self.mark_dirty(link);
@@ -119,7 +115,7 @@ impl Links {
         if let Some(at) = link.station_ref()
             && let Transmit::Shared(shared) = &mut link.blocks().transmit
         {
-            shared.expect(self.media[at.medium as usize].share(at.station));
+            shared.share = self.media[at.medium as usize].share(at.station);
         }
     }
 
@@ -137,7 +133,7 @@ impl Links {
         let of_medium = &mut self.media[medium as usize];
         of_medium.backlogs.note(station, of.waiting.bytes, of.latest.max(of_medium.latest));
         if let Transmit::Shared(shared) = &mut of.blocks().transmit
-            && let Some((since, bytes)) = shared.take_request()
+            && let Some((since, bytes)) = shared.request.take()
         {
             let arrived = Nanos(pool.meta(of.blocks().sending).arrival);
             let medium = &mut self.media[medium as usize];
@@ -166,16 +162,6 @@ impl Links {
         let medium = number - self.links.len() as u32;
         let until = if self.is_seen(medium) { until } else { Link::behind(until) };
         self.advance(pool, medium, until);
-    }
-
-    /// A medium's place in the order of one time.
-    #[cold]
-    pub(crate) fn medium_place(&self) -> u32 {
-        PLACE
-    }
-
-    pub(crate) fn medium_armed(&mut self, number: u32) -> &mut Nanos {
-        &mut self.media[number as usize - self.links.len()].armed
     }
 
     /// Number of failed transmissions of a link.
@@ -255,7 +241,7 @@ impl Link {
     /// Ends the head packet at the medium: it was sent, or given up.
     fn end_at_station(&mut self, pool: &mut Pool, now: Nanos, sent: bool) {
         if let Transmit::Shared(shared) = &mut self.blocks().transmit {
-            shared.end(now);
+            shared.finish = now;
         }
         self.finish = now;
         if sent { self.send_off(pool, now) } else { self.give_up(pool, now) }

@@ -5,6 +5,7 @@
 //! on others separate them.
 
 use crate::events::report_lost;
+use crate::fate::Coming;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -184,13 +185,26 @@ impl Link {
         number: u16,
         (now, frame, effects): (Nanos, u32, Effects),
     ) {
-        match longwire_wire::segment(at.pool, train, number, 1) {
-            Some(handle) => {
-                at.pool.meta_mut(handle).seq += u64::from(number);
-                self.arrive_affected(at, handle, (now, frame), (Verdict::Pass, effects));
-            }
-            None => self.drop_segments(at.pool, train, (DropReason::PoolFull, 1)),
+        if let Some(handle) = self.segments(at.pool, train, (number, 1)) {
+            self.arrive_affected(at, handle, Coming { now, frame }, (Verdict::Pass, effects));
         }
+    }
+
+    /// Makes a packet of `count` segments of a train, from segment `first` on, or drops them.
+    #[inline]
+    pub(crate) fn segments(
+        &mut self,
+        pool: &mut Pool,
+        train: Handle,
+        (first, count): (u16, u16),
+    ) -> Option<Handle> {
+        let made = longwire_wire::segment(pool, train, first, count);
+        match made {
+            // Pieces of a train are ordered, too.
+            Some(handle) => pool.meta_mut(handle).seq += u64::from(first),
+            None => self.drop_segments(pool, train, (DropReason::PoolFull, count)),
+        }
+        made
     }
 
     /// Makes a packet of the segments collected in `run` and queues it.
@@ -199,18 +213,14 @@ impl Link {
         if run.count == 0 {
             return;
         }
-        match longwire_wire::segment(at.pool, train, run.first, run.count) {
-            Some(handle) => {
-                // Pieces of a train are ordered, too.
-                at.pool.meta_mut(handle).seq += u64::from(run.first);
-                self.proceed(at, handle, run, now);
+        match self.segments(at.pool, train, (run.first, run.count)) {
+            Some(handle) => self.proceed(at, handle, run, now),
+            None if run.effects.steer.is_none() => {
+                // Their admission is reverted.
+                self.waiting.packets -= u32::from(run.count);
+                self.waiting.bytes -= run.bytes;
             }
-            None => {
-                self.drop_segments(at.pool, train, (DropReason::PoolFull, run.count));
-                if run.effects.steer.is_none() {
-                    self.unadmit(u32::from(run.count), run.bytes);
-                }
-            }
+            None => {}
         }
     }
 
@@ -238,7 +248,7 @@ impl Link {
             match self.pieces(pool, handle, 0, spread) {
                 Some(pieces) => {
                     pool.free(handle);
-                    append(pool, &mut parted, pieces);
+                    parted.append(pool, pieces);
                 }
                 None => parted.push(pool, handle),
             }
@@ -268,7 +278,7 @@ impl Link {
         }
         let Some(first) = pieces.pop(pool) else { return 0 };
         self.blocks().sending = first;
-        append(pool, &mut pieces, self.blocks().books.list.take());
+        pieces.append(pool, self.blocks().books.list.take());
         self.blocks().books.list = pieces;
         left - pool.meta(first).counted()
     }
@@ -310,7 +320,7 @@ impl Link {
 
     /// Number of segments of `bytes` counted bytes for which the first and last leave within `spread`.
     fn segments_within(&mut self, spread: Nanos, bytes: u64) -> u64 {
-        if !self.blocks().queue.whole_trains()
+        if !self.blocks().queue.plain()
             || !self.blocks().transmit.whole_trains()
             || !self.blocks().delay.whole_trains()
         {
@@ -345,14 +355,10 @@ impl Link {
         self.sent_of_this_train(pool, now)
     }
 
-    /// Segments of the packet being sent whose last bit is sent by `now`, if it is a train; never all of
-    /// them.
-    pub(crate) fn sent_segments(&mut self, pool: &Pool, now: Nanos) -> u16 {
-        self.sent_of_this_train(pool, now).0 as u16
-    }
-
+    /// Segments (and their counted bytes) of the packet being sent whose last bit is sent by `now`, if it is
+    /// a train; never all of them.
     #[inline(never)]
-    fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
+    pub(crate) fn sent_of_this_train(&mut self, pool: &Pool, now: Nanos) -> (u64, u64) {
         self.tell_transmitter(now);
         let sending = self.blocks().sending;
         let meta = pool.meta(sending);
@@ -370,12 +376,6 @@ impl Link {
             }
         }
         (sent, sent * full)
-    }
-}
-
-fn append(pool: &mut Pool, list: &mut Fifo, mut more: Fifo) {
-    while let Some(handle) = more.pop(pool) {
-        list.push(pool, handle);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::delay::Order;
 use crate::events::{report_lost, report_mark};
-use crate::fate::{Arrival, Fate, VerdictWithEffects};
+use crate::fate::{Affected, Arrival, Coming, Fate, VerdictWithEffects};
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::profile::Draws;
@@ -29,7 +29,7 @@ impl Link {
         at: &mut Surroundings<'_>,
         handle: Handle,
         fate: Fate,
-        affected: &mut Option<VerdictWithEffects>,
+        affected: &mut Affected,
     ) -> Arrival {
         if fate == Fate::Waits {
             return self.wait_served(dice, at, handle);
@@ -40,7 +40,7 @@ impl Link {
             self.send_judged(at, handle, affected);
         } else {
             let frame = at.pool.meta(handle).wire_len;
-            self.arrive_affected(at, handle, (self.latest, frame), affected);
+            self.arrive_affected(at, handle, Coming { now: self.latest, frame }, affected);
         }
         Arrival::DeadlineChanged
     }
@@ -60,32 +60,32 @@ impl Link {
         }
     }
 
-    /// Accepts a packet of `frame` bytes with effects of the judges.
+    /// Accepts a packet with effects of the judges.
     #[inline(never)]
     pub(crate) fn arrive_affected(
         &mut self,
         at: &mut Surroundings<'_>,
         handle: Handle,
-        (now, frame): (Nanos, u32),
-        (verdict, effects): (Verdict, Effects),
+        coming: Coming,
+        (verdict, effects): VerdictWithEffects,
     ) {
         if let Verdict::Drop(reason) = verdict {
             self.answer(at, handle, &effects);
             return self.drop(at.pool, handle, reason);
         }
-        if self.affect(at, handle, now, &effects) {
+        if self.affect(at, handle, coming.now, &effects) {
             return;
         }
         let copy = effects.copy.and_then(|_| self.copy(at.pool, handle));
         for handle in [Some(handle), copy].into_iter().flatten() {
             if effects.past {
-                self.pass_by(at, handle, now);
+                self.pass_by(at, handle, coming.now);
             } else if self.line.features & has::FRONT == 0 {
-                if self.join(at, handle, (now, frame)) == Arrival::Through {
+                if self.join(at, handle, coming) == Arrival::Through {
                     at.out.push(at.pool, handle);
                 }
             } else {
-                self.delay_before(at.pool, handle, now);
+                self.delay_before(at.pool, handle, coming.now);
             }
         }
     }
@@ -149,12 +149,8 @@ impl Link {
         if count == 0 {
             return;
         }
-        match longwire_wire::segment(pool, train, first, count) {
-            Some(handle) => {
-                pool.meta_mut(handle).seq += u64::from(first);
-                self.go(pool, handle, finish, &effects);
-            }
-            None => self.drop_segments(pool, train, (DropReason::PoolFull, count)),
+        if let Some(handle) = self.segments(pool, train, (first, count)) {
+            self.go(pool, handle, finish, &effects);
         }
     }
 

@@ -136,8 +136,11 @@ impl<R: Read> FrameReader<R> {
     /// # Errors
     /// It is no capture.
     pub fn new(mut source: R, select: Option<Select>) -> Result<Self, FramesError> {
+        let no_capture = |hint| Err(FramesError::NoCapture(hint));
         let mut magic = [0; 4];
-        source.read_exact(&mut magic).map_err(|_| FramesError::NoCapture(": it is too short"))?;
+        if source.read_exact(&mut magic).is_err() {
+            return no_capture(": it is too short");
+        }
         let whole = Cursor::new(magic).chain(source);
         let header = |error: &dyn Error| FramesError::Header(with_causes(error));
         let format = match magic {
@@ -150,13 +153,9 @@ impl<R: Read> FrameReader<R> {
             | [0x4d, 0x3c, 0xb2, 0xa1] => {
                 PcapReader::with_capacity(whole, BUFFER).map(Format::Pcap).map_err(|error| header(&error))?
             }
-            [0x1f, 0x8b, ..] => {
-                return Err(FramesError::NoCapture(": it is compressed; unpack it with gunzip"));
-            }
-            [0x28, 0xb5, 0x2f, 0xfd] => {
-                return Err(FramesError::NoCapture(": it is compressed; unpack it with unzstd"));
-            }
-            _ => return Err(FramesError::NoCapture("")),
+            [0x1f, 0x8b, ..] => return no_capture(": it is compressed; unpack it with gunzip"),
+            [0x28, 0xb5, 0x2f, 0xfd] => return no_capture(": it is compressed; unpack it with unzstd"),
+            _ => return no_capture(""),
         };
         // A pcap file has one interface, which has no name.
         let is_selected = matches!((&format, &select), (Format::Pcap(_), None | Some(Select::Index(0))));
@@ -264,10 +263,10 @@ fn find_ng<T>(
         match block.type_ {
             INTERFACE_DESCRIPTION_BLOCK => *is_selected |= takes(state.interfaces().len().saturating_sub(1)),
             ENHANCED_PACKET_BLOCK | PACKET_BLOCK => {
-                let packet = NgPacket::read(&block, state).map_err(|what| damaged(*good, what))?;
-                if takes(packet.interface) {
+                let (interface, frame) = ng_packet(&block, state).map_err(|what| damaged(*good, what))?;
+                if takes(interface) {
                     *good += 1;
-                    if let Some(found) = take(packet.frame(&state.interfaces()[packet.interface])) {
+                    if let Some(found) = take(frame) {
                         return Ok(Some(found));
                     }
                 }
@@ -296,46 +295,34 @@ fn start_of_run(block: RawBlock<'_>, state: &PcapNgState) -> Option<Nanos> {
     start.filter(|_| is_marked).map(Nanos)
 }
 
-/// The fields of an enhanced (or obsolete) packet block. Parsed here, because the library allocates for
-/// options.
-struct NgPacket<'a> {
-    interface: usize,
-    time: Nanos,
-    original: u32,
-    bytes: &'a [u8],
-}
-
-impl<'a> NgPacket<'a> {
-    fn read(block: &'a RawBlock<'_>, state: &PcapNgState) -> Result<Self, String> {
-        let (header, rest) = block.body.split_at_checked(20).ok_or("a packet block is too short")?;
-        let word = |index: usize| {
-            let bytes = header[index * 4..].first_chunk().copied().unwrap_or_default();
-            match state.endianness() {
-                Endianness::Big => u32::from_be_bytes(bytes),
-                Endianness::Little => u32::from_le_bytes(bytes),
-            }
-        };
-        let interface = match (block.type_, state.endianness()) {
-            (PACKET_BLOCK, Endianness::Big) => u32::from(u16::from_be_bytes([header[0], header[1]])),
-            (PACKET_BLOCK, Endianness::Little) => u32::from(u16::from_le_bytes([header[0], header[1]])),
-            _ => word(0),
-        };
-        let time =
-            state.decode_timestamp(interface, word(1), word(2)).map_err(|error| with_causes(&error))?;
-        let time =
-            u64::try_from(time.as_nanos()).map_err(|_| "a time stamp is after the year 2500".to_owned())?;
-        let captured = word(3) as usize;
-        let bytes = rest
-            .get(..captured)
-            .ok_or_else(|| format!("a packet block says {captured} bytes and has {}", rest.len()))?;
-        Ok(Self { interface: interface as usize, time: Nanos(time), original: word(4), bytes })
-    }
-
-    fn frame(&self, interface: &Interface) -> CapturedFrame<'a> {
-        let unit = Nanos::from(interface.ts_resolution().decode_timestamp(1)).max(Nanos(1));
-        let original = original(self.original, self.bytes);
-        CapturedFrame { time: self.time, unit, original, bytes: self.bytes, link_type: interface.linktype }
-    }
+/// The interface and the frame of an enhanced (or obsolete) packet block. Parsed here, because the library
+/// allocates for options.
+fn ng_packet<'a>(block: &'a RawBlock<'_>, state: &PcapNgState) -> Result<(usize, CapturedFrame<'a>), String> {
+    let (header, rest) = block.body.split_at_checked(20).ok_or("a packet block is too short")?;
+    let word = |index: usize| {
+        let bytes = header[index * 4..].first_chunk().copied().unwrap_or_default();
+        match state.endianness() {
+            Endianness::Big => u32::from_be_bytes(bytes),
+            Endianness::Little => u32::from_le_bytes(bytes),
+        }
+    };
+    let index = match (block.type_, state.endianness()) {
+        (PACKET_BLOCK, Endianness::Big) => u32::from(u16::from_be_bytes([header[0], header[1]])),
+        (PACKET_BLOCK, Endianness::Little) => u32::from(u16::from_le_bytes([header[0], header[1]])),
+        _ => word(0),
+    };
+    // Fails for an interface that the file has not described.
+    let time = state.decode_timestamp(index, word(1), word(2)).map_err(|error| with_causes(&error))?;
+    let time =
+        u64::try_from(time.as_nanos()).map_err(|_| "a time stamp is after the year 2500".to_owned())?;
+    let captured = word(3) as usize;
+    let bytes = rest
+        .get(..captured)
+        .ok_or_else(|| format!("a packet block says {captured} bytes and has {}", rest.len()))?;
+    let interface = &state.interfaces()[index as usize];
+    let unit = Nanos::from(interface.ts_resolution().decode_timestamp(1)).max(Nanos(1));
+    let (time, original, link_type) = (Nanos(time), original(word(4), bytes), interface.linktype);
+    Ok((index as usize, CapturedFrame { time, unit, original, bytes, link_type }))
 }
 
 /// The original length is at least the captured one; some writers leave it 0.

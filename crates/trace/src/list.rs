@@ -7,10 +7,13 @@
 //! it. Blank lines, lines that begin with `#`, and a header line are skipped.
 
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
+use longwire_settings::Choice;
 use longwire_units::{Nanos, Probability, Rate};
+use std::fmt::Display;
+use std::str::FromStr;
 
 /// Whether a link carries packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub enum LinkState {
     /// It does.
     Up,
@@ -18,54 +21,44 @@ pub enum LinkState {
     Down,
 }
 
-/// A quantity that lists can contain.
-pub trait Quantity: Copy + PartialEq + Send + Sync + 'static {
-    /// The default unit of a number, with the space before it.
-    const UNIT: &'static str;
-    /// A valid list.
-    const EXAMPLE: &'static str;
+impl FromStr for LinkState {
+    type Err = String;
 
-    /// Reads a value with its unit.
-    ///
-    /// # Errors
-    /// The fault and its fix.
-    fn read(text: &str) -> Result<Self, String>;
-}
-
-impl Quantity for Rate {
-    const UNIT: &'static str = " bit/s";
-    const EXAMPLE: &'static str = "0 s 10 Mbit/s; 5 s 1 Mbit/s";
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: longwire_units::UnitError| error.to_string())
-    }
-}
-
-impl Quantity for Nanos {
-    const UNIT: &'static str = " s";
-    const EXAMPLE: &'static str = "0 s 20 ms; 5 s 80 ms";
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: longwire_units::UnitError| error.to_string())
-    }
-}
-
-impl Quantity for Probability {
-    const UNIT: &'static str = "";
-    const EXAMPLE: &'static str = "0 s 0 %; 5 s 2 %";
-    fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: longwire_units::UnitError| error.to_string())
-    }
-}
-
-impl Quantity for LinkState {
-    const UNIT: &'static str = "";
-    const EXAMPLE: &'static str = "0 s up; 5 s down";
-    fn read(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "up" => Ok(Self::Up),
             "down" => Ok(Self::Down),
             _ => Err(format!("\"{text:.60}\" is no state of a link; write up or down")),
         }
     }
+}
+
+/// A quantity that lists can contain, written with its unit.
+pub trait Quantity: Copy + PartialEq + FromStr<Err: Display> + Send + Sync + 'static {
+    /// The default unit of a number, with the space before it.
+    const UNIT: &'static str;
+    /// A valid list.
+    const EXAMPLE: &'static str;
+}
+
+impl Quantity for Rate {
+    const UNIT: &'static str = " bit/s";
+    const EXAMPLE: &'static str = "0 s 10 Mbit/s; 5 s 1 Mbit/s";
+}
+
+impl Quantity for Nanos {
+    const UNIT: &'static str = " s";
+    const EXAMPLE: &'static str = "0 s 20 ms; 5 s 80 ms";
+}
+
+impl Quantity for Probability {
+    const UNIT: &'static str = "";
+    const EXAMPLE: &'static str = "0 s 0 %; 5 s 2 %";
+}
+
+impl Quantity for LinkState {
+    const UNIT: &'static str = "";
+    const EXAMPLE: &'static str = "0 s up; 5 s down";
 }
 
 /// Reads a list.
@@ -126,9 +119,11 @@ fn entry<T: Quantity>(line: &str) -> Result<(Nanos, Option<T>), String> {
     if value.eq_ignore_ascii_case("end") {
         return Ok((time, None));
     }
-    let unit = if value == "0" { "" } else { T::UNIT };
-    let value = if T::UNIT == " s" { with_unit(value, " s") } else { with_unit(value, unit) };
-    T::read(&value).map(|value| (time, Some(value)))
+    let unit = if value == "0" && T::UNIT != " s" { "" } else { T::UNIT };
+    match with_unit(value, unit).parse::<T>() {
+        Ok(value) => Ok((time, Some(value))),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Splits a line into time and value: at the comma, else behind the time's unit or number.

@@ -2,7 +2,8 @@
 
 use crate::list::{self, LinkState, Quantity};
 use crate::shipped::{self, ShippedTrace};
-use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
+use crate::theaterq::{self, Entry};
+use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError};
 use longwire_settings::plain_file;
 use longwire_units::{Nanos, Probability, Rate};
 use std::any::{Any, TypeId};
@@ -34,11 +35,7 @@ pub fn rates(text: &str, base: &Path) -> Result<Arc<Rates>, TraceError> {
 /// # Errors
 /// As [`rates`].
 pub fn delays(text: &str, base: &Path) -> Result<Arc<Series<Nanos>>, TraceError> {
-    load::<Nanos, _>(text, base, |text| match form(text) {
-        Form::Opportunities => Err(TraceError::whole(format!("{ONLY_RATES} delays"))),
-        Form::Entries => theaterq::series(text, |entry| entry.latency),
-        Form::List => list::parse(text),
-    })
+    load::<Nanos, _>(text, base, |text| column(text, "delays", |entry| entry.latency))
 }
 
 /// Reads loss probabilities from `text`, or from the file of that name in the folder `base`: a TheaterQ
@@ -47,11 +44,7 @@ pub fn delays(text: &str, base: &Path) -> Result<Arc<Series<Nanos>>, TraceError>
 /// # Errors
 /// As [`rates`].
 pub fn losses(text: &str, base: &Path) -> Result<Arc<Series<Probability>>, TraceError> {
-    load::<Probability, _>(text, base, |text| match form(text) {
-        Form::Opportunities => Err(TraceError::whole(format!("{ONLY_RATES} losses"))),
-        Form::Entries => theaterq::series(text, |entry| entry.loss),
-        Form::List => list::parse(text),
-    })
+    load::<Probability, _>(text, base, |text| column(text, "losses", |entry| entry.loss))
 }
 
 /// Reads states of a link from `text`, or from the file of that name in the folder `base`: a list of times
@@ -85,7 +78,16 @@ fn named(name: &str) -> Result<Arc<Rates>, TraceError> {
     Ok(trace)
 }
 
-const ONLY_RATES: &str = "one number a line is a trace of delivery opportunities, which says rates and no";
+/// Parses values that are `of` each entry of a TheaterQ trace, or a list of them.
+fn column<T: Quantity>(text: &str, values: &str, of: fn(&Entry) -> T) -> Result<Series<T>, TraceError> {
+    match form(text) {
+        Form::Opportunities => Err(TraceError::whole(format!(
+            "one number a line is a trace of delivery opportunities, which says rates and no {values}"
+        ))),
+        Form::Entries => theaterq::series(text, of),
+        Form::List => list::parse(text),
+    }
+}
 
 /// The formats of traces.
 enum Form {
@@ -177,7 +179,7 @@ mod tests {
             let read = rates("t", file(&folder, "t", text)).unwrap();
             match &*read {
                 Rates::Opportunities(trace) => format!("{} opportunities", trace.times().len()),
-                Rates::Steps(steps) => format!("{} steps, {}", steps.series().steps().len(), read.mean()),
+                Rates::Steps(steps) => format!("{} steps, {}", steps.series.steps().len(), read.mean()),
             }
         };
         assert_eq!(shape("0\n5\n10\n"), "3 opportunities");

@@ -24,32 +24,11 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    /// Opportunities at these milliseconds.
-    ///
-    /// # Errors
-    /// There are none or too many, one is earlier than the one before it, or the last is at zero.
-    pub fn new(times: Vec<u32>) -> Result<Self, TraceError> {
-        if times.len() > MAX_STEPS {
-            return Err(too_many());
-        }
-        let Some(&end) = times.last().filter(|&&end| end > 0) else {
-            return Err(TraceError::whole(
-                "the trace must last for some time: write one line a delivery opportunity, the last of them \
-                 above 0 (ms)",
-            ));
-        };
-        if let Some(at) = times.windows(2).position(|pair| pair[1] < pair[0]) {
-            let what = format!("{} ms is earlier than the {} ms before it", times[at + 1], times[at]);
-            return Err(TraceError::line(at + 2, what));
-        }
-        let last = times.len() - times.partition_point(|&time| time < end);
-        Ok(Self { times, last })
-    }
-
     /// Reads a trace; blank lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
-    /// Names the line that is not a whole number of milliseconds, or is earlier than the one before it.
+    /// Names the line that is not a whole number of milliseconds, or is earlier than the one before it; or
+    /// there are none or too many, or the last is at zero.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut times: Vec<u32> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -70,7 +49,14 @@ impl Opportunities {
             }
             times.push(time);
         }
-        Self::new(times)
+        let Some(&end) = times.last().filter(|&&end| end > 0) else {
+            return Err(TraceError::whole(
+                "the trace must last for some time: write one line a delivery opportunity, the last of them \
+                 above 0 (ms)",
+            ));
+        };
+        let last = times.len() - times.partition_point(|&time| time < end);
+        Ok(Self { times, last })
     }
 
     /// The opportunities, in milliseconds.
@@ -102,7 +88,7 @@ impl Opportunities {
 ///
 /// With [`End::Hold`], the last millisecond's opportunities repeat every millisecond. With [`End::Clear`],
 /// there are none after the end, and transmission takes no time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Deliveries {
     end: End,
     index: usize,
@@ -254,8 +240,8 @@ mod tests {
             waits in prop::collection::vec(0u64..60_000, 1..40),
         ) {
             let mut at = 1;
-            let times = gaps.iter().map(|gap| { at += gap; at }).collect();
-            let trace = Opportunities::new(times).unwrap();
+            let text: String = gaps.iter().map(|gap| { at += gap; format!("{at}\n") }).collect();
+            let trace = Opportunities::parse(&text).unwrap();
             let (mut passing, mut taking, mut time) = (Deliveries::new(end), Deliveries::new(end), 0);
             for wait in waits {
                 time += wait;

@@ -35,7 +35,7 @@ impl Rates {
 /// Work is in bits · 10⁹: a rate of r bit/s does r of it per nanosecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
-    series: Series<Rate>,
+    pub(crate) series: Series<Rate>,
     /// The work of one round; the maximum if there is an unlimited step.
     round: u128,
 }
@@ -58,11 +58,6 @@ impl Steps {
         };
         let round = series.spans().fold(0, work);
         Self { series, round }
-    }
-
-    /// The rates.
-    pub const fn series(&self) -> &Series<Rate> {
-        &self.series
     }
 
     /// Whether work that begins at any time completes within the range of the clock: no outage lasts for
@@ -263,7 +258,7 @@ mod tests {
 
     /// Reference implementation: the work of all packets so far, done nanosecond by nanosecond in 128 bits.
     fn slow(trace: &Steps, end: End, start: u64, works: &[u64]) -> Vec<Option<u64>> {
-        let length = trace.series().length().0;
+        let length = trace.series.length().0;
         let rate = |at: u64| {
             let within = match end {
                 End::Loop => at % length,
@@ -271,7 +266,7 @@ mod tests {
                 End::Clear if at >= length => return u64::MAX,
                 End::Clear => at,
             };
-            trace.series().steps().iter().rfind(|step| step.0.0 <= within).unwrap().1.0
+            trace.series.steps().iter().rfind(|step| step.0.0 <= within).unwrap().1.0
         };
         let mut finishes = Vec::new();
         let (mut at, mut done, mut needed) = (start, 0u128, 0u128);

@@ -27,13 +27,13 @@ pub struct Series<T> {
 }
 
 impl<T: Copy + PartialEq> Series<T> {
-    /// Makes a series of these steps, the last of which ends at `length`. Steps that change nothing are
-    /// merged.
+    /// Makes a series of these steps, at most [`MAX_STEPS`], the last of which ends at `length`. Steps that
+    /// change nothing are merged.
     ///
     /// # Errors
-    /// There is no step or there are too many, the first is not at zero, times do not increase, or `length`
-    /// is not after the last one.
-    pub fn new(mut steps: Vec<(Nanos, T)>, length: Nanos) -> Result<Self, TraceError> {
+    /// There is no step, the first is not at zero, times do not increase, or `length` is not after the last
+    /// one.
+    pub(crate) fn new(mut steps: Vec<(Nanos, T)>, length: Nanos) -> Result<Self, TraceError> {
         let Some(&(first, _)) = steps.first() else {
             return Err(TraceError::whole("no line of the trace has a time and a value; write at least one"));
         };
@@ -41,9 +41,6 @@ impl<T: Copy + PartialEq> Series<T> {
             return Err(TraceError::whole(format!(
                 "the trace begins at {first}; say what holds from 0 s on"
             )));
-        }
-        if steps.len() > MAX_STEPS {
-            return Err(too_many());
         }
         if let Some(at) = steps.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
             let (before, after) = (steps[at].0, steps[at + 1].0);
@@ -99,6 +96,13 @@ pub struct Cursor {
 
 /// Steps to try linearly before a binary search: packets are close together, pauses are long.
 const NEAR: usize = 8;
+
+impl Default for Cursor {
+    /// Before the beginning of a loop.
+    fn default() -> Self {
+        Self::new(End::Loop)
+    }
+}
 
 impl Cursor {
     /// A cursor before the beginning; the first [`Cursor::value_at`] sets it.

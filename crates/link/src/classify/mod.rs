@@ -34,15 +34,9 @@ impl Classifier {
     /// key the first wins.
     pub fn new(v4: &[((u32, u32), u32)], v6: &[((u128, u128), u32)], ports: &[((u16, u16), u32)]) -> Self {
         Self {
-            v4: Table::new(
-                v4.len(),
-                v4.iter().map(|&((source, destination), path)| (v4_key(source, destination), path)),
-            ),
-            v6: Table::new(v6.len(), v6.iter().copied()),
-            ports: Table::new(
-                ports.len(),
-                ports.iter().map(|&((from, to), path)| (port_key(from, to), path)),
-            ),
+            v4: Table::new(v4, |&((source, destination), path)| (v4_key(source, destination), path)),
+            v6: Table::new(v6, |pair| *pair),
+            ports: Table::new(ports, |&((from, to), path)| (port_key(from, to), path)),
         }
     }
 

@@ -49,8 +49,9 @@ impl Key for (u128, u128) {
 }
 
 impl<K: Key> Table<K> {
-    /// A table of `entries` pairs. Of equal keys the first wins.
-    pub(super) fn new(entries: usize, pairs: impl Iterator<Item = (K, u32)>) -> Self {
+    /// A table of the pairs of key and value of `rules`. Of equal keys the first wins.
+    pub(super) fn new<R>(rules: &[R], pair: impl Fn(&R) -> (K, u32)) -> Self {
+        let entries = rules.len();
         let count = match entries {
             0 => 0,
             // Small tables are sparse, so that buckets hardly ever overflow.
@@ -60,7 +61,7 @@ impl<K: Key> Table<K> {
         };
         let mut table = Self { buckets: huge_vec(count), entries };
         table.buckets.resize(count, Bucket { keys: [K::default(); KEYS], values: [VACANT; KEYS] });
-        for (key, value) in pairs {
+        for (key, value) in rules.iter().map(pair) {
             let mut at = table.home(key);
             loop {
                 let bucket = &mut table.buckets[at];
@@ -159,7 +160,7 @@ mod tests {
         for entries in [0usize, 1, 2, 3, 10, 1000, 50_000] {
             let key = |n: usize| (n as u64).wrapping_mul(0x1_0000_0001) % 70_000;
             let pairs: Vec<_> = (0..entries).map(|n| (key(n), n as u32)).collect();
-            let table = Table::new(entries, pairs.iter().copied());
+            let table = Table::new(&pairs, |pair| *pair);
             let mut map = HashMap::new();
             pairs.iter().for_each(|&(key, value)| {
                 map.entry(key).or_insert(value);
@@ -175,7 +176,8 @@ mod tests {
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);
-        let table = Table::new(100_000, (0..100_000u64).map(|n| (key(n), n as u32)));
+        let numbers: Vec<u64> = (0..100_000).collect();
+        let table = Table::new(&numbers, |&n| (key(n), n as u32));
         let elsewhere = (0..100_000u64).filter(|&n| table.buckets[table.home(key(n))].find(key(n)) == VACANT);
         let share = elsewhere.count() as f64 / 100_000.0;
         assert!((0.02..0.1).contains(&share), "{share}");
@@ -184,7 +186,8 @@ mod tests {
     #[test]
     fn wide_keys() {
         let key = |n: u128| (n << 64 | 1, n);
-        let table = Table::new(500, (0..500).map(|n| (key(n), n as u32)));
+        let numbers: Vec<u128> = (0..500).collect();
+        let table = Table::new(&numbers, |&n| (key(n), n as u32));
         assert!((0..500).all(|n| table.find(key(n)) == Some(n as u32)));
         assert_eq!(table.find(key(500)), None);
     }

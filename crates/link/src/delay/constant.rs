@@ -12,9 +12,6 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// No delay at all.
-    pub(crate) const NONE: Self = Self { delay: Nanos::ZERO };
-
     /// This delay for every packet.
     pub(crate) const fn new(delay: Nanos) -> Self {
         Self { delay }
@@ -41,9 +38,7 @@ impl Block for Constant {
     type Settings = ConstantSettings;
 
     fn build(settings: ConstantSettings, _: Dice) -> Self {
-        let mut block = Self::NONE;
-        block.change(settings);
-        block
+        Self::new(settings.delay)
     }
 
     /// Applies a new delay to packets whose transmission ends from now on.

@@ -47,14 +47,8 @@ impl Block for Distribution {
 
     fn build(settings: DistributionSettings, mut dice: Dice) -> Self {
         let losses = Dice::seeded(dice.draw());
-        let mut block = Self {
-            times: Arc::new(Times::always(Nanos::ZERO)),
-            draws: Draws::new(dice),
-            losses,
-            order: Order::Sorted,
-        };
-        block.change(settings);
-        block
+        let (times, draws) = (Arc::clone(&settings.distribution), Draws::new(dice));
+        Self { times, draws, losses, order: Order::Sorted }.with(settings)
     }
 
     /// Applies new values to packets whose transmission ends from now on.

@@ -94,17 +94,9 @@ impl Block for Jitter {
     type Settings = JitterSettings;
 
     fn build(settings: JitterSettings, dice: Dice) -> Self {
-        let mut block = Self {
-            delay: Nanos::ZERO,
-            jitter: Nanos::ZERO,
-            least: Nanos::ZERO,
-            shape: Shape::uniform(),
-            draws: Draws::new(dice),
-            order: Order::Sorted,
-            past: VecDeque::new(),
-        };
-        block.change(settings);
-        block
+        let (zero, shape, draws) = (Nanos::ZERO, Arc::clone(&settings.distribution), Draws::new(dice));
+        let (order, past) = (Order::Sorted, VecDeque::new());
+        Self { delay: zero, jitter: zero, least: zero, shape, draws, order, past }.with(settings)
     }
 
     /// Applies new values to packets whose transmission ends from now on.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// together: their order is kept.
 #[derive(Debug)]
 pub struct Trace {
-    series: Option<Arc<Series<Nanos>>>,
+    series: Arc<Series<Nanos>>,
     cursor: Cursor,
     begin: Nanos,
     least: Nanos,
@@ -44,17 +44,14 @@ impl Block for Trace {
     type Settings = TraceSettings;
 
     fn build(settings: TraceSettings, _: Dice) -> Self {
-        let mut block =
-            Self { series: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO, least: Nanos::ZERO };
-        block.change(settings);
-        block
+        let (series, zero) = (Arc::clone(&settings.file), Nanos::ZERO);
+        Self { series, cursor: Cursor::default(), begin: zero, least: zero }.with(settings)
     }
 
     /// Changes the trace, or its end, for packets whose transmission ends from now on.
     fn change(&mut self, settings: TraceSettings) {
-        self.series = Some(settings.file);
-        self.cursor = Cursor::new(settings.end);
-        let delays = self.series.iter().flat_map(|series| series.steps()).map(|step| step.1);
+        (self.series, self.cursor) = (settings.file, Cursor::new(settings.end));
+        let delays = self.series.steps().iter().map(|step| step.1);
         self.least =
             if self.cursor.end() == End::Clear { Nanos::ZERO } else { delays.min().unwrap_or_default() };
     }
@@ -67,8 +64,7 @@ impl Block for Trace {
 impl Travel for Trace {
     #[inline]
     fn travel(&mut self, finish: Nanos) -> Nanos {
-        let delay = |series: &Arc<_>| self.cursor.value_at(series, finish.since(self.begin));
-        self.series.as_ref().and_then(delay).unwrap_or_default()
+        self.cursor.value_at(&self.series, finish.since(self.begin)).unwrap_or_default()
     }
 
     #[inline]

@@ -17,9 +17,9 @@ use crate::stage::Holds;
 use longwire_block::{Offer, Verdict};
 use longwire_units::Nanos;
 
+pub use crate::piece::LineError;
 pub use policer::Allowance;
-pub(crate) use rule_set::{Piece, shown};
-pub use rule_set::{RuleError, RuleSet};
+pub use rule_set::RuleSet;
 
 crate::stage::stage! {
     /// A filter.

@@ -2,17 +2,10 @@
 
 use crate::foresight::Foresight;
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
+use longwire_block::{DropReason, Offer, Stateless, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Nanos;
 use longwire_wire::l3_offset;
-
-/// Drops packets whose IP length (the frame's without Ethernet header and up to two VLAN tags) exceeds the
-/// MTU. Segments of a train are judged individually.
-#[derive(Debug)]
-pub struct Mtu {
-    mtu: u32,
-}
 
 const ETHERNET_HEADER: u32 = 14;
 
@@ -28,27 +21,18 @@ fn exceeds_with_tags(offer: &Offer<'_>, mtu: u32) -> bool {
 }
 
 /// Drops packets longer than the link's MTU.
+///
+/// The length is the IP packet's: the frame's without Ethernet header and up to two VLAN tags. Segments of a
+/// train are judged individually.
 #[derive(Debug, Settings)]
 #[settings(key = "mtu", kind = "drop", source = "RFC 791, section 3.2 (without fragmentation)", live)]
-pub struct MtuSettings {
+pub struct Mtu {
     /// longest IP packet in bytes, 68 to 65535
     #[setting(min = 68, max = 65_535)]
     mtu: u32,
 }
 
-impl Block for Mtu {
-    type Settings = MtuSettings;
-
-    fn build(settings: MtuSettings, _: Dice) -> Self {
-        let mut block = Self { mtu: 0 };
-        block.change(settings);
-        block
-    }
-
-    fn change(&mut self, settings: MtuSettings) {
-        self.mtu = settings.mtu;
-    }
-}
+impl Stateless for Mtu {}
 
 impl Judge for Mtu {
     /// Drops packets that are too long.
@@ -63,32 +47,16 @@ impl Judge for Mtu {
     }
 }
 
-/// Drops packets longer than the MTU and informs the sender, as a router would.
-#[derive(Debug)]
-pub struct TooBig {
-    mtu: u32,
-}
-
 /// Drops packets longer than the link's MTU and answers with ICMP, as a router would.
 #[derive(Debug, Settings)]
 #[settings(key = "mtu", kind = "too-big", source = "RFC 1191; RFC 8201", live)]
-pub struct TooBigSettings {
+pub struct TooBig {
     /// longest IP packet in bytes, 68 to 65535
     #[setting(min = 68, max = 65_535)]
     mtu: u32,
 }
 
-impl Block for TooBig {
-    type Settings = TooBigSettings;
-
-    fn build(settings: TooBigSettings, _: Dice) -> Self {
-        Self { mtu: settings.mtu }
-    }
-
-    fn change(&mut self, settings: TooBigSettings) {
-        self.mtu = settings.mtu;
-    }
-}
+impl Stateless for TooBig {}
 
 impl Judge for TooBig {
     /// Drops packets that are too long, with a reply to IPv6 packets and to IPv4 packets with DF set.
@@ -110,7 +78,7 @@ impl Judge for TooBig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_units::Nanos;
+    use longwire_block::{Block, Dice};
 
     #[test]
     fn the_limit_itself_passes() {
@@ -125,7 +93,7 @@ mod tests {
     #[test]
     fn tags_are_no_part_of_the_packet() {
         let given = [("mtu", "1500")];
-        let (drop, answer) = (MtuSettings::read(&given).unwrap(), TooBigSettings::read(&given).unwrap());
+        let (drop, answer) = (Mtu::read(&given).unwrap(), TooBig::read(&given).unwrap());
         let (mut drop, mut answer) =
             (Mtu::build(drop, Dice::named(0, "")), TooBig::build(answer, Dice::named(0, "")));
         let frame = |types: &[u8]| [&[2; 12], types, &[0; 40]].concat();

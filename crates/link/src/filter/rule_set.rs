@@ -1,10 +1,10 @@
 //! Parser of a filter's text: rules, one per line, `ACTION if EXPRESSION`.
 
 use super::policer::Allowance;
-use longwire_expression::{Expression, ExpressionError, code_point, quoted};
-use longwire_units::{Bytes, Rate, UnitError};
+use crate::piece::{LineError, Piece, shown};
+use longwire_expression::{Expression, code_point};
+use longwire_units::Rate;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// Most rules of a filter.
 pub const MAX_RULES: usize = 1024;
@@ -45,54 +45,6 @@ pub(super) enum Action {
     Police(u16),
 }
 
-/// A rule that can't be parsed. Rules and columns are counted from 1.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RuleError {
-    /// There are too many rules.
-    #[error("there are more than {MAX_RULES} rules; join conditions with \"or\"")]
-    TooMany,
-    /// Unknown action.
-    #[error(
-        "rule {rule}, column 1: found {found}: no such action; write {ACTIONS}, then \"if\" and a condition"
-    )]
-    Action {
-        /// Which rule.
-        rule: usize,
-        /// The text in the action's place, in quotes, or `nothing`.
-        found: String,
-    },
-    /// The action's value can't be read.
-    #[error("rule {rule}, column {column}: found {found}; write {wanted}")]
-    Value {
-        /// Which rule.
-        rule: usize,
-        /// Where the value begins.
-        column: usize,
-        /// The text given, in quotes, or `nothing`.
-        found: String,
-        /// The fix.
-        wanted: &'static str,
-    },
-    /// The rate or burst of `police` can't be read.
-    #[error("rule {rule}, column {column}: {source}")]
-    Unit {
-        /// Which rule.
-        rule: usize,
-        /// Where the value begins.
-        column: usize,
-        /// The reason.
-        source: UnitError,
-    },
-    /// The condition can't be read.
-    #[error("rule {rule}, {source}")]
-    Condition {
-        /// Which rule.
-        rule: usize,
-        /// The reason; its column counts from the start of the rule.
-        source: ExpressionError,
-    },
-}
-
 impl RuleSet {
     /// The links that packets are steered to, each once, in the order in which rules first name them:
     /// [`longwire_block::Effects::steer`] is an index into this list.
@@ -102,22 +54,22 @@ impl RuleSet {
 }
 
 impl FromStr for RuleSet {
-    type Err = RuleError;
+    type Err = LineError;
 
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    fn from_str(text: &str) -> Result<Self, LineError> {
         let mut reader = Reader::default();
-        let mut rules = Vec::new();
-        for (index, line) in lines.enumerate() {
-            if index == MAX_RULES {
-                return Err(RuleError::TooMany);
+        let mut rules: Vec<Rule> = Vec::new();
+        for line in Piece::lines(text, "rule") {
+            if rules.len() == MAX_RULES {
+                let what = format!("there are more than {MAX_RULES} rules; join conditions with \"or\"");
+                return Err(LineError::Whole(what));
             }
-            reader.rule = index + 1;
-            rules.push(reader.rule(line)?);
+            let (before, condition) = line.divided("if");
+            let action = reader.action(before)?;
+            rules.push(Rule { action, condition: condition.map(Piece::condition).transpose()? });
         }
-        let Reader { allowances, targets, .. } = reader;
-        let reads_mark =
-            rules.iter().any(|rule: &Rule| rule.condition.as_ref().is_some_and(Expression::reads_mark));
+        let reads_mark = rules.iter().any(|rule| rule.condition.as_ref().is_some_and(Expression::reads_mark));
+        let Reader { allowances, targets } = reader;
         let (rules, allowances, targets) = (rules.into(), allowances.into(), targets.into());
         Ok(Self { rules, allowances, reads_mark, targets })
     }
@@ -126,80 +78,49 @@ impl FromStr for RuleSet {
 /// State of the parser.
 #[derive(Default)]
 struct Reader {
-    /// Number of the rule being read.
-    rule: usize,
     allowances: Vec<Allowance>,
     targets: Vec<Box<str>>,
 }
 
-/// A part of a rule with its position.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece<'a> {
-    pub text: &'a str,
-    start: usize,
-    line: &'a str,
-}
-
 impl Reader {
-    fn rule(&mut self, line: &str) -> Result<Rule, RuleError> {
-        let whole = Piece::line(line);
-        let (before, condition) = match whole.divided("if") {
-            Some((before, behind)) => (before, Some(behind)),
-            None => (whole, None),
-        };
-        let action = self.action(before)?;
-        let condition = condition.map(|condition| self.condition(condition)).transpose()?;
-        Ok(Rule { condition, action })
-    }
-
-    fn condition(&self, piece: Piece<'_>) -> Result<Expression, RuleError> {
-        let failed = |source: ExpressionError| {
-            let column = source.column + piece.column() - 1;
-            RuleError::Condition { rule: self.rule, source: ExpressionError { column, ..source } }
-        };
-        let condition = Expression::parse(piece.text).map_err(failed)?;
-        if condition.as_str().is_empty() {
-            return Err(self.value(piece, "a condition such as \"udp port 53\" behind \"if\""));
-        }
-        Ok(condition)
-    }
-
-    fn action(&mut self, piece: Piece<'_>) -> Result<Action, RuleError> {
+    fn action(&mut self, piece: Piece<'_>) -> Result<Action, LineError> {
         let (word, rest) = piece.first_word();
         let alone = |action| match rest.text {
             "" => Ok(action),
-            _ => Err(self.value(rest, "\"if\" and a condition there")),
+            _ => Err(rest.found("write \"if\" and a condition there")),
         };
         match word {
             "drop" => alone(Action::Drop),
             "pass" => alone(Action::Pass),
-            "mark" if rest.text.starts_with(|c: char| c.is_ascii_digit()) => Err(self.value(
-                rest,
-                "\"mark\" alone, for congestion; the number that a packet bears is set by programs",
+            "mark" if rest.text.starts_with(|c: char| c.is_ascii_digit()) => Err(rest.found(
+                "write \"mark\" alone, for congestion; the number that a packet bears is set by programs",
             )),
             "mark" => alone(Action::Mark),
             "band" => match number(rest.text) {
                 Some(band) => Ok(Action::Band(band)),
-                None => Err(self.value(rest, "the number of a band from 0 to 255")),
+                None => Err(rest.found("write the number of a band from 0 to 255")),
             },
             "dscp" => match code_point(rest.text) {
                 Some(dscp) => Ok(Action::Dscp(dscp)),
-                None => Err(self.value(rest, "a code point from 0 to 63, or a name such as ef, af11, cs6")),
+                None => Err(rest.found("write a code point from 0 to 63, or a name such as ef, af11, cs6")),
             },
             "steer" => self.steer(rest),
             "police" => self.police(rest),
-            _ => Err(RuleError::Action { rule: self.rule, found: shown(word) }),
+            _ => Err(piece.wrong(format!(
+                "found {}: no such action; write {ACTIONS}, then \"if\" and a condition",
+                shown(word)
+            ))),
         }
     }
 
-    fn steer(&mut self, name: Piece<'_>) -> Result<Action, RuleError> {
+    fn steer(&mut self, name: Piece<'_>) -> Result<Action, LineError> {
         if name.text.is_empty() {
-            return Err(self.value(name, "the name of a link"));
+            return Err(name.found("write the name of a link"));
         }
         let known = self.targets.iter().position(|target| **target == *name.text);
         let number = known.unwrap_or(self.targets.len());
         if number == MAX_TARGETS {
-            return Err(self.value(name, "one of the 256 links before: that many a filter can steer to"));
+            return Err(name.found("write one of the 256 links before: that many a filter can steer to"));
         }
         if known.is_none() {
             self.targets.push(name.text.into());
@@ -207,74 +128,23 @@ impl Reader {
         Ok(Action::Steer(number as u16))
     }
 
-    fn police(&mut self, piece: Piece<'_>) -> Result<Action, RuleError> {
-        let (rate, burst) = match piece.divided("burst") {
-            Some((rate, burst)) => (rate, Some(burst)),
-            None => (piece, None),
-        };
-        let unit =
-            |piece: Piece<'_>, source| RuleError::Unit { rule: self.rule, column: piece.column(), source };
-        let parsed: Rate = rate.text.parse().map_err(|source| unit(rate, source))?;
-        let burst = match burst {
-            None => Allowance::default_burst(parsed),
-            Some(piece) => {
-                let burst: Bytes = piece.text.parse().map_err(|source| unit(piece, source))?;
-                if !(Allowance::MIN_BURST..=Allowance::MAX_BURST).contains(&burst) {
-                    return Err(self.value(piece, "a burst from 64 B to 1 GB"));
-                }
-                burst
-            }
-        };
-        self.allowances.push(Allowance { rate: parsed, burst });
+    fn police(&mut self, piece: Piece<'_>) -> Result<Action, LineError> {
+        let (rate, piece) = piece.divided("burst");
+        let rate: Rate = rate.parse()?;
+        let burst = piece.map_or(Ok(Allowance::default_burst(rate)), Piece::parse)?;
+        if let Some(piece) = piece
+            && !(Allowance::MIN_BURST..=Allowance::MAX_BURST).contains(&burst)
+        {
+            return Err(piece.found("write a burst from 64 B to 1 GB"));
+        }
+        self.allowances.push(Allowance { rate, burst });
         Ok(Action::Police((self.allowances.len() - 1) as u16))
-    }
-
-    fn value(&self, piece: Piece<'_>, wanted: &'static str) -> RuleError {
-        RuleError::Value { rule: self.rule, column: piece.column(), found: shown(piece.text), wanted }
-    }
-}
-
-impl<'a> Piece<'a> {
-    /// All of a line.
-    pub fn line(line: &'a str) -> Self {
-        Self { text: line, start: 0, line }
-    }
-
-    /// The part between two offsets, without surrounding spaces.
-    pub fn part(self, from: usize, to: usize) -> Self {
-        let text = &self.text[from..to];
-        let start = self.start + from + (text.len() - text.trim_start().len());
-        Self { text: text.trim(), start, ..self }
-    }
-
-    /// The parts before and after the first separate `word`.
-    pub fn divided(self, word: &str) -> Option<(Self, Self)> {
-        let mut words = self.text.split_whitespace();
-        let found = words.find(|found| *found == word)?;
-        // The word is a slice of the text, so its position follows from the addresses.
-        let at = found.as_ptr() as usize - self.text.as_ptr() as usize;
-        Some((self.part(0, at), self.part(at + word.len(), self.text.len())))
-    }
-
-    pub fn first_word(self) -> (&'a str, Self) {
-        let len = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
-        (&self.text[..len], self.part(len, self.text.len()))
-    }
-
-    /// Its column, counted from 1 in characters.
-    pub fn column(self) -> usize {
-        self.line.get(..self.start).unwrap_or(self.line).chars().count() + 1
     }
 }
 
 fn number(text: &str) -> Option<u8> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
-}
-
-/// A found text for error messages.
-pub(crate) fn shown(found: &str) -> String {
-    if found.is_empty() { "nothing".into() } else { quoted(found) }
 }
 
 #[cfg(test)]
@@ -311,7 +181,7 @@ mod tests {
             ]
         );
         assert_eq!(set.targets().collect::<Vec<_>>(), ["b", "a"]);
-        let allowance = |rate, burst| Allowance { rate: Rate(rate), burst: Bytes(burst) };
+        let allowance = |rate, burst| Allowance { rate: Rate(rate), burst: longwire_units::Bytes(burst) };
         assert_eq!(*set.allowances, [allowance(10_000_000, 15_180), allowance(1_000_000, 65_536)]);
         let conditions: Vec<_> =
             set.rules.iter().map(|rule| rule.condition.as_ref().map(Expression::as_str)).collect();
@@ -354,7 +224,8 @@ mod tests {
             let error = text.parse::<RuleSet>().expect_err(text).to_string();
             assert!(error.contains(wanted), "{text}: {error}");
         }
-        assert_eq!("drop\n".repeat(MAX_RULES + 1).parse::<RuleSet>(), Err(RuleError::TooMany));
+        let many = "drop\n".repeat(MAX_RULES + 1).parse::<RuleSet>().unwrap_err().to_string();
+        assert_eq!(many, "there are more than 1024 rules; join conditions with \"or\"");
         let many: String = (0..=MAX_TARGETS).map(|n| format!("steer link{n}\n")).collect();
         assert!(many.parse::<RuleSet>().unwrap_err().to_string().starts_with("rule 257, column 7: "));
     }

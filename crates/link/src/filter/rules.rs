@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// it arrived.
 #[derive(Debug)]
 pub struct Rules {
-    set: Option<Arc<RuleSet>>,
+    set: Arc<RuleSet>,
     /// One for each rule with a rate, in order.
     buckets: Vec<Bucket>,
 }
@@ -48,21 +48,19 @@ impl Block for Rules {
     type Settings = RulesSettings;
 
     fn build(settings: RulesSettings, _: Dice) -> Self {
-        let mut block = Self { set: None, buckets: Vec::new() };
-        block.change(settings);
-        block
+        Self { set: Arc::clone(&settings.rules), buckets: Vec::new() }.with(settings)
     }
 
     /// Applies new rules. The first rule with a rate takes over the bucket of the first one before, and so
     /// on.
     fn change(&mut self, settings: RulesSettings) {
-        self.set = Some(settings.rules);
-        let Some(set) = &self.set else { return };
-        self.buckets.truncate(set.allowances.len());
-        for (bucket, &allowance) in self.buckets.iter_mut().zip(&set.allowances) {
+        self.set = settings.rules;
+        let allowances = &self.set.allowances;
+        self.buckets.truncate(allowances.len());
+        for (bucket, &allowance) in self.buckets.iter_mut().zip(allowances) {
             bucket.change(allowance);
         }
-        let more = set.allowances.iter().skip(self.buckets.len());
+        let more = allowances.iter().skip(self.buckets.len());
         self.buckets.extend(more.map(|&allowance| Bucket::new(allowance)));
     }
 }
@@ -75,10 +73,9 @@ impl Judge for Rules {
 
     #[inline(never)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        let Some(set) = self.set.as_deref() else { return Verdict::Pass };
         let frame = own_bytes(offer.frame(), offer.bytes);
-        let mark = if set.reads_mark { offer.mark() } else { 0 };
-        for rule in &set.rules {
+        let mark = if self.set.reads_mark { offer.mark() } else { 0 };
+        for rule in &self.set.rules {
             if rule
                 .condition
                 .as_ref()
@@ -94,9 +91,8 @@ impl Judge for Rules {
     /// Whether bytes at fixed places show that no rule matches.
     #[inline(always)]
     fn spares(&self, pool: &Pool, handle: Handle, bytes: u32) -> bool {
-        let Some(set) = self.set.as_deref() else { return true };
         let frame = own_bytes(pool.data(handle), bytes);
-        set.rules.iter().all(|rule| {
+        self.set.rules.iter().all(|rule| {
             rule.condition.as_ref().is_some_and(|condition| condition.matches_at_once(frame) == Some(false))
         })
     }

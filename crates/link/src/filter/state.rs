@@ -2,67 +2,44 @@
 
 use crate::foresight::Foresight;
 use crate::judge::Judge;
-use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
-use longwire_settings::{Choice, Settings};
+use longwire_block::{Block, Dice, DropReason, Offer, Stateless, Verdict};
+use longwire_settings::Settings;
+use longwire_trace::LinkState;
 use longwire_units::Nanos;
 
-/// A link that is up or down until it is changed. While it is down, arrivals are dropped; packets accepted
-/// before continue.
-#[derive(Debug)]
-pub struct Fixed {
-    up: bool,
-}
-
-/// Words of `state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
-pub(crate) enum LinkState {
-    Up,
-    Down,
-}
-
 /// Whether the link accepts packets: while it is down, arrivals are dropped.
+///
+/// That holds until it is changed. Packets accepted before continue.
 #[derive(Debug, Settings)]
 #[settings(key = "state", kind = "fixed", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
-pub struct FixedSettings {
+pub struct Fixed {
     /// up, or down: arrivals are dropped; packets in the queue and in flight go on
     #[setting(default = "up")]
     state: LinkState,
 }
 
-impl Block for Fixed {
-    type Settings = FixedSettings;
-
-    fn build(settings: FixedSettings, _: Dice) -> Self {
-        Self { up: settings.state == LinkState::Up }
-    }
-
-    fn change(&mut self, settings: FixedSettings) {
-        self.up = settings.state == LinkState::Up;
-    }
-}
+impl Stateless for Fixed {}
 
 impl Judge for Fixed {
     #[inline]
     fn judge(&mut self, _: &mut Offer<'_>) -> Verdict {
-        if self.up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
+        if self.state == LinkState::Up { Verdict::Pass } else { Verdict::Drop(DropReason::LinkDown) }
     }
 
     #[inline(always)]
     fn foresee(&mut self, _: Nanos) -> Option<Foresight> {
-        self.up.then_some(Foresight::ALL)
+        (self.state == LinkState::Up).then_some(Foresight::ALL)
     }
 
     fn is_up(&self, _: Nanos) -> bool {
-        self.up
+        self.state == LinkState::Up
     }
 }
 
 /// A link that goes down and comes up again on a schedule.
 #[derive(Debug)]
 pub struct Flap {
-    up: Nanos,
-    down: Nanos,
-    start: Nanos,
+    schedule: FlapSettings,
     begin: Nanos,
     is_up: bool,
     /// Time of the next change.
@@ -72,7 +49,7 @@ pub struct Flap {
 const LONGEST: Nanos = Nanos::from_secs(1_000_000);
 
 /// Alternates between up and down on a schedule.
-#[derive(Debug, Settings)]
+#[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "state", kind = "flap", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
 pub struct FlapSettings {
     /// length of each time up, 0 to 1000000 s
@@ -90,16 +67,12 @@ impl Block for Flap {
     type Settings = FlapSettings;
 
     fn build(settings: FlapSettings, _: Dice) -> Self {
-        let zero = Nanos::ZERO;
-        let mut block = Self { up: zero, down: zero, start: zero, begin: zero, is_up: true, edge: zero };
-        block.change(settings);
-        block
+        Self { schedule: settings, begin: Nanos::ZERO, is_up: true, edge: Nanos::ZERO }
     }
 
     /// Applies a new schedule, as if it had been in effect from the beginning.
     fn change(&mut self, settings: FlapSettings) {
-        (self.up, self.down, self.start) = (settings.up, settings.down, settings.start);
-        (self.is_up, self.edge) = (true, Nanos::ZERO);
+        (self.schedule, self.is_up, self.edge) = (settings, true, Nanos::ZERO);
     }
 
     fn start(&mut self, begin: Nanos) {
@@ -130,15 +103,16 @@ impl Judge for Flap {
 impl Flap {
     /// The scheduled state at `now`, and its end.
     fn at(&self, now: Nanos) -> (bool, Nanos) {
-        let first = self.begin + self.start;
-        let period = self.up.0.saturating_add(self.down.0);
+        let FlapSettings { up, down, start } = self.schedule;
+        let first = self.begin + start;
+        let period = up.0.saturating_add(down.0);
         if now < first || period == 0 {
             return (true, if now < first { first } else { Nanos::NEVER });
         }
         let since = now.since(first).0;
         let (phase, round) = (since % period, Nanos(since - since % period));
-        let is_up = phase < self.up.0;
-        let length = if is_up { self.up } else { Nanos(period) };
+        let is_up = phase < up.0;
+        let length = if is_up { up } else { Nanos(period) };
         (is_up, first + round + length)
     }
 }
@@ -192,7 +166,7 @@ mod tests {
 
     #[test]
     fn down_until_changed() {
-        let values = |state| FixedSettings::read(&[("state", state)]).unwrap();
+        let values = |state| Fixed::read(&[("state", state)]).unwrap();
         let mut block = Fixed::build(values("down"), Dice::named(0, ""));
         assert!(!is_up(&mut block, 0));
         block.change(values("up"));

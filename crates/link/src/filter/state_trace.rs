@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A link that goes down and comes up at the times of a trace, counted from the start of the run.
 #[derive(Debug)]
 pub struct StateTrace {
-    states: Option<Arc<Series<LinkState>>>,
+    states: Arc<Series<LinkState>>,
     cursor: Cursor,
     /// Beginning of the run on the engine's clock.
     begin: Nanos,
@@ -40,15 +40,12 @@ impl Block for StateTrace {
     type Settings = StateTraceSettings;
 
     fn build(settings: StateTraceSettings, _: Dice) -> Self {
-        let mut block = Self { states: None, cursor: Cursor::new(End::Loop), begin: Nanos::ZERO };
-        block.change(settings);
-        block
+        Self { states: settings.file, cursor: Cursor::new(settings.end), begin: Nanos::ZERO }
     }
 
     /// Applies a new trace, as if it had been in effect from the beginning.
     fn change(&mut self, settings: StateTraceSettings) {
-        self.states = Some(settings.file);
-        self.cursor = Cursor::new(settings.end);
+        (self.states, self.cursor) = (settings.file, Cursor::new(settings.end));
     }
 
     fn start(&mut self, begin: Nanos) {
@@ -58,8 +55,7 @@ impl Block for StateTrace {
 
 impl StateTrace {
     fn is_up_at(&self, cursor: &mut Cursor, now: Nanos) -> bool {
-        let state = self.states.as_deref().and_then(|states| cursor.value_at(states, now.since(self.begin)));
-        state != Some(LinkState::Down)
+        cursor.value_at(&self.states, now.since(self.begin)) != Some(LinkState::Down)
     }
 }
 

@@ -14,7 +14,7 @@ use longwire_units::Probability;
 /// The number of good bits up to the next bad one is drawn: geometric, ⌊ln u / ln(1 − rate)⌋, once for each
 /// bad bit however many frames pass in between. A frame of n bits is therefore hit with probability 1 − (1 −
 /// rate)ⁿ.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BitError {
     /// Remaining good bits before the next bad one; none if there is no bad one.
     good: Option<u64>,
@@ -60,10 +60,7 @@ impl Block for BitError {
     type Settings = BitErrorSettings;
 
     fn build(settings: BitErrorSettings, dice: Dice) -> Self {
-        let rate = Probability::ZERO;
-        let mut block = Self { good: None, mean: 0, rate, deliver: false, spare_headers: false, dice };
-        block.change(settings);
-        block
+        Self { dice, ..Self::default() }.with(settings)
     }
 
     /// Applies a new rate; the position of the next bad bit is drawn again if the rate has changed, which has

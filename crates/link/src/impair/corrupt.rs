@@ -41,9 +41,7 @@ impl Block for Corrupt {
 
     fn build(settings: CorruptSettings, dice: Dice) -> Self {
         let chance = Foreseen::new(Chance::new(dice));
-        let mut block = Self { chance, bits: 1, spare_headers: false, on_wire: false };
-        block.change(settings);
-        block
+        Self { chance, bits: 1, spare_headers: false, on_wire: false }.with(settings)
     }
 
     fn change(&mut self, settings: CorruptSettings) {

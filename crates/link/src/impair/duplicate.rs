@@ -43,9 +43,8 @@ impl Block for Duplicate {
     type Settings = DuplicateSettings;
 
     fn build(settings: DuplicateSettings, dice: Dice) -> Self {
-        let mut block = Self { chance: Foreseen::new(Chance::new(dice)), delay: Nanos::ZERO, on_wire: true };
-        block.change(settings);
-        block
+        let chance = Foreseen::new(Chance::new(dice));
+        Self { chance, delay: Nanos::ZERO, on_wire: true }.with(settings)
     }
 
     fn change(&mut self, settings: DuplicateSettings) {

@@ -36,9 +36,7 @@ impl Block for Independent {
     type Settings = IndependentSettings;
 
     fn build(settings: IndependentSettings, dice: Dice) -> Self {
-        let mut block = Self { probability: Probability::ZERO, dice, on_wire: false, mark: false };
-        block.change(settings);
-        block
+        Self::new(Probability::ZERO, dice).with(settings)
     }
 
     fn change(&mut self, settings: IndependentSettings) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Loses each packet with the trace's current probability, counted from the start of the run.
 #[derive(Debug)]
 pub struct LossTrace {
-    losses: Option<Arc<Series<Probability>>>,
+    losses: Arc<Series<Probability>>,
     cursor: Cursor,
     /// Beginning of the run on the engine's clock.
     begin: Nanos,
@@ -50,15 +50,12 @@ impl Block for LossTrace {
     type Settings = LossTraceSettings;
 
     fn build(settings: LossTraceSettings, dice: Dice) -> Self {
-        let cursor = Cursor::new(End::Loop);
-        let mut block = Self { losses: None, cursor, begin: Nanos::ZERO, dice, on_wire: false, mark: false };
-        block.change(settings);
-        block
+        let (losses, cursor) = (Arc::clone(&settings.file), Cursor::default());
+        Self { losses, cursor, begin: Nanos::ZERO, dice, on_wire: false, mark: false }.with(settings)
     }
 
     fn change(&mut self, settings: LossTraceSettings) {
-        self.losses = Some(settings.file);
-        self.cursor = Cursor::new(settings.end);
+        (self.losses, self.cursor) = (settings.file, Cursor::new(settings.end));
         self.on_wire = settings.place == Place::Wire;
         self.mark = settings.ecn;
     }
@@ -71,9 +68,7 @@ impl Block for LossTrace {
 impl LossTrace {
     #[inline(always)]
     fn probability_at(&mut self, now: Nanos) -> Probability {
-        let now = now.since(self.begin);
-        let probability = self.losses.as_deref().and_then(|losses| self.cursor.value_at(losses, now));
-        probability.unwrap_or_default()
+        self.cursor.value_at(&self.losses, now.since(self.begin)).unwrap_or_default()
     }
 }
 

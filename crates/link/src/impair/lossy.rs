@@ -31,9 +31,7 @@ impl<P: Loss> Block for Lossy<P> {
     type Settings = P::Settings;
 
     fn build(settings: P::Settings, dice: Dice) -> Self {
-        let mut block = Self { process: Foreseen::new(P::new(dice)), on_wire: false, mark: false };
-        block.change(settings);
-        block
+        Self { process: Foreseen::new(P::new(dice)), on_wire: false, mark: false }.with(settings)
     }
 
     fn change(&mut self, settings: P::Settings) {

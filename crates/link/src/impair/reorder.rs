@@ -82,9 +82,7 @@ impl Block for Reorder {
 
     fn build(settings: ReorderSettings, dice: Dice) -> Self {
         let turns = Foreseen::new(Turns { chance: Chance::new(dice), gap: 1, since: 0 });
-        let mut block = Self { turns, by: Nanos::ZERO, past_link: false };
-        block.change(settings);
-        block
+        Self { turns, by: Nanos::ZERO, past_link: false }.with(settings)
     }
 
     fn change(&mut self, settings: ReorderSettings) {

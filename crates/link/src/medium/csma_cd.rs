@@ -21,6 +21,15 @@ const HIGHEST_EXPONENT: u32 = 10;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CsmaCd {
+    wire: Wire,
+    stations: Vec<Station>,
+    /// Signals on the wire, until the last station has heard their end.
+    signals: Vec<Signal>,
+}
+
+/// What the settings say.
+#[derive(Debug, Clone, Copy)]
+struct Wire {
     rate: u64,
     /// Bits of the shortest transmission, without its preamble.
     slot: u64,
@@ -29,22 +38,14 @@ pub(crate) struct CsmaCd {
     jam: Nanos,
     /// The unit of the back-off.
     back_off: Nanos,
-    stations: Vec<Station>,
-    /// Signals on the wire, until the last station has heard their end.
-    signals: Vec<Signal>,
+    /// The interpacket gap, and the sensed part of it.
+    gap: Nanos,
+    gap_listened: Nanos,
 }
 
-/// Length of the interpacket gap, and the sensed part of it.
-#[derive(Debug, Clone, Copy)]
-struct Gap {
-    listened: Nanos,
-    whole: Nanos,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Station {
     dice: Dice,
-    gap: Gap,
     /// Bits of the current frame, without preamble.
     frame: Option<u64>,
     /// Earliest time at which it may be sent.
@@ -67,9 +68,10 @@ struct Sending {
 }
 
 /// The deference process of a station.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Deference {
     /// It may start sending.
+    #[default]
     Open,
     /// The wire is busy; whether the station itself has sent.
     Carrier { sent: bool },
@@ -125,19 +127,9 @@ pub(crate) struct CsmaCdSettings {
 
 impl CsmaCd {
     pub(crate) fn new(settings: CsmaCdSettings, dice: Vec<Dice>) -> Self {
-        let CsmaCdSettings { rate: Rate(rate), propagation, slot } = settings;
-        let time = |bits| sending_time(bits, rate);
-        let gap = Gap::at(rate);
-        Self {
-            rate,
-            slot,
-            propagation,
-            preamble: time(PREAMBLE),
-            jam: time(JAM),
-            back_off: time(slot),
-            signals: Vec::with_capacity(2 * dice.len()),
-            stations: dice.into_iter().map(|dice| Station::new(dice, gap)).collect(),
-        }
+        let signals = Vec::with_capacity(2 * dice.len());
+        let stations = dice.into_iter().map(|dice| Station { dice, ..Station::default() }).collect();
+        Self { wire: Wire::new(settings), stations, signals }
     }
 
     /// The next event and its time.
@@ -157,25 +149,18 @@ impl CsmaCd {
 
     /// Starts all stations that may send at `now`.
     fn start(&mut self, now: Nanos) {
-        for (at, station) in self.stations.iter_mut().enumerate() {
-            if station.start() != now {
-                continue;
-            }
-            let bits = PREAMBLE + station.frame.unwrap_or(0).max(self.slot);
-            let end = now + sending_time(bits, self.rate);
+        let wire = &self.wire;
+        let starting = self.stations.iter_mut().enumerate().filter(|(_, station)| station.start() == now);
+        for (at, station) in starting {
+            let bits = PREAMBLE + station.frame.unwrap_or(0).max(wire.slot);
+            let end = now + sending_time(bits, wire.rate);
             station.sending = Some(Sending { start: now, end, jam: false });
             station.deference = Deference::Carrier { sent: true };
             if station.heard > 0 {
-                station.collide(now, self.preamble, self.jam);
+                station.collide(now, wire);
             }
-            let propagation = self.propagation;
-            self.signals.push(Signal {
-                station: at,
-                start: now,
-                end: Nanos::NEVER,
-                heard: false,
-                propagation,
-            });
+            let (end, propagation) = (Nanos::NEVER, wire.propagation);
+            self.signals.push(Signal { station: at, start: now, end, heard: false, propagation });
         }
     }
 
@@ -186,7 +171,7 @@ impl CsmaCd {
         }
         let station = &mut self.stations[at];
         let jam = station.sending.take().is_some_and(|sending| sending.jam);
-        station.hush(now);
+        station.hush(now, &self.wire);
         if !jam {
             (station.frame, station.attempts) = (None, 0);
             return Step::Sent(at as u32);
@@ -197,7 +182,7 @@ impl CsmaCd {
             return Step::GivenUp(at as u32);
         }
         let slots = station.dice.below(1 << station.attempts.min(HIGHEST_EXPONENT));
-        station.ready = now + Nanos(slots * self.back_off.0);
+        station.ready = now + Nanos(slots * self.wire.back_off.0);
         Step::Unseen
     }
 
@@ -216,7 +201,7 @@ impl CsmaCd {
                 }
                 _ => {}
             }
-            station.collide(now, self.preamble, self.jam);
+            station.collide(now, &self.wire);
         }
     }
 
@@ -226,26 +211,12 @@ impl CsmaCd {
         for (_, station) in self.stations.iter_mut().enumerate().filter(|(other, _)| *other != from) {
             station.settle(now);
             station.heard -= 1;
-            station.hush(now);
+            station.hush(now, &self.wire);
         }
     }
 }
 
 impl Station {
-    fn new(dice: Dice, gap: Gap) -> Self {
-        Self {
-            dice,
-            gap,
-            frame: None,
-            ready: Nanos::ZERO,
-            attempts: 0,
-            collisions: 0,
-            sending: None,
-            heard: 0,
-            deference: Deference::Open,
-        }
-    }
-
     /// Start of its transmission, if known. After a gap it starts regardless of signals.
     fn start(&self) -> Nanos {
         match self.deference {
@@ -270,25 +241,25 @@ impl Station {
     }
 
     /// Handles a collision: it completes its preamble, if necessary, and jams.
-    fn collide(&mut self, now: Nanos, preamble: Nanos, jam: Nanos) {
+    fn collide(&mut self, now: Nanos, wire: &Wire) {
         if let Some(sending) = &mut self.sending
             && !sending.jam
         {
             sending.jam = true;
-            sending.end = now.max(sending.start + preamble) + jam;
+            sending.end = now.max(sending.start + wire.preamble) + wire.jam;
             self.collisions += 1;
         }
     }
 
     /// Starts the gap, if it neither hears nor sends any more.
-    fn hush(&mut self, now: Nanos) {
+    fn hush(&mut self, now: Nanos, wire: &Wire) {
         if let Deference::Carrier { sent } = self.deference
             && self.heard == 0
             && self.sending.is_none()
         {
             // A station that has just sent does not listen (4.2.8, process Deference).
-            let listens = if sent { now } else { now + self.gap.listened };
-            self.deference = Deference::Gap { listens, end: now + self.gap.whole };
+            let listens = if sent { now } else { now + wire.gap_listened };
+            self.deference = Deference::Gap { listens, end: now + wire.gap };
         }
     }
 }
@@ -317,12 +288,7 @@ impl Access for CsmaCd {
 
     /// Current signals are not affected, and gaps and back-offs in progress keep their length.
     fn change(&mut self, values: &Values, _: Nanos) {
-        let Self { rate, slot, propagation, preamble, jam, back_off, .. } =
-            Self::new(CsmaCdSettings::of(values), Vec::new());
-        (self.rate, self.slot, self.propagation) = (rate, slot, propagation);
-        (self.preamble, self.jam, self.back_off) = (preamble, jam, back_off);
-        let gap = Gap::at(rate);
-        self.stations.iter_mut().for_each(|station| station.gap = gap);
+        self.wire = Wire::new(CsmaCdSettings::of(values));
     }
 
     fn collisions(&self, station: u32) -> u64 {
@@ -330,9 +296,11 @@ impl Access for CsmaCd {
     }
 }
 
-impl Gap {
-    fn at(rate: u64) -> Self {
-        Self { listened: sending_time(GAP_LISTENED, rate), whole: sending_time(GAP, rate) }
+impl Wire {
+    fn new(CsmaCdSettings { rate: Rate(rate), propagation, slot }: CsmaCdSettings) -> Self {
+        let [preamble, jam, back_off, gap, gap_listened] =
+            [PREAMBLE, JAM, slot, GAP, GAP_LISTENED].map(|bits| sending_time(bits, rate));
+        Self { rate, slot, propagation, preamble, jam, back_off, gap, gap_listened }
     }
 }
 
@@ -480,7 +448,7 @@ mod tests {
             if matches!(event, Event::Silence(_)) {
                 for station in &mut lan.access.stations {
                     station.attempts = 0;
-                    station.ready = now + station.gap.whole;
+                    station.ready = now + lan.access.wire.gap;
                     while dice.below(u64::from(stations)) > 0 {
                         station.ready += Nanos(51_200);
                     }

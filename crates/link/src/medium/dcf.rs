@@ -15,96 +15,36 @@ use longwire_units::{Nanos, Rate};
 /// 1 Mbit/s or with OFDM 6 Mbit/s (EIFS = SIFS + ACK + DIFS). 802.11g's frames and acknowledgements end with
 /// 6 µs of signal extension, which is counted with their preambles. Headers: 28 bytes of MAC header and FCS,
 /// 8 of LLC and SNAP. Attempts are those of `dot11ShortRetryLimit`.
-pub(super) const PROFILES: &[(&str, &[(&str, &str)])] = &[
-    ("fhss", &[]),
+pub(super) const PROFILES: &[(&str, &str)] = &[
+    ("fhss", ""),
     (
         "802.11b",
-        &[
-            ("rate", "11 Mbit/s"),
-            ("slot", "20 us"),
-            ("sifs", "10 us"),
-            ("difs", "50 us"),
-            ("eifs", "364 us"),
-            ("preamble", "192 us"),
-            ("header", "36"),
-            ("ack", "248 us"),
-            ("window", "32"),
-            ("window-max", "1024"),
-            ("attempts", "7"),
-        ],
+        "rate 11 Mbit/s, slot 20 us, sifs 10 us, difs 50 us, eifs 364 us, preamble 192 us, header 36, \
+            ack 248 us, window 32, window-max 1024, attempts 7",
     ),
     (
         "802.11g",
-        &[
-            ("rate", "54 Mbit/s"),
-            ("slot", "9 us"),
-            ("sifs", "10 us"),
-            ("difs", "28 us"),
-            ("eifs", "88 us"),
-            ("preamble", "26 us"),
-            ("header", "36"),
-            ("ack", "34 us"),
-            ("symbol", "4 us"),
-            ("window", "16"),
-            ("window-max", "1024"),
-            ("attempts", "7"),
-        ],
+        "rate 54 Mbit/s, slot 9 us, sifs 10 us, difs 28 us, eifs 88 us, preamble 26 us, header 36, \
+            ack 34 us, symbol 4 us, window 16, window-max 1024, attempts 7",
     ),
     (
         "802.11a",
-        &[
-            ("rate", "54 Mbit/s"),
-            ("slot", "9 us"),
-            ("sifs", "16 us"),
-            ("difs", "34 us"),
-            ("eifs", "94 us"),
-            ("preamble", "20 us"),
-            ("header", "36"),
-            ("ack", "28 us"),
-            ("symbol", "4 us"),
-            ("window", "16"),
-            ("window-max", "1024"),
-            ("attempts", "7"),
-        ],
+        "rate 54 Mbit/s, slot 9 us, sifs 16 us, difs 34 us, eifs 94 us, preamble 20 us, header 36, \
+            ack 28 us, symbol 4 us, window 16, window-max 1024, attempts 7",
     ),
 ];
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Dcf {
-    air: Air,
+    air: DcfSettings,
     stations: Vec<Station>,
     phase: Phase,
     /// Start of the first slot.
     origin: Nanos,
 }
 
-/// Durations on the channel.
-#[derive(Debug)]
-struct Air {
-    rate: u64,
-    slot: Nanos,
-    sifs: Nanos,
-    difs: Nanos,
-    eifs: Nanos,
-    propagation: Nanos,
-    /// Preamble and header of the physical layer.
-    preamble: Nanos,
-    /// Bits of the MAC header, the LLC header and the FCS.
-    header: u64,
-    ack: Nanos,
-    /// Zero for basic access.
-    rts: Nanos,
-    cts: Nanos,
-    /// Zero if frames do not fill symbols.
-    symbol: Nanos,
-    window_min: u64,
-    window_max: u64,
-    /// Attempts for a frame; no limit if zero.
-    attempts: u64,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Station {
     dice: Dice,
     /// Bytes of the current IP packet.
@@ -192,20 +132,11 @@ pub(crate) struct DcfSettings {
 }
 
 impl Dcf {
-    pub(crate) fn new(settings: &DcfSettings, dice: Vec<Dice>) -> Self {
-        let air = Air::new(settings);
-        let stations = dice.into_iter().map(|dice| Station {
-            dice,
-            frame: None,
-            counter: 0,
-            from: 0,
-            counting: false,
-            window: air.window_min,
-            failures: 0,
-            collided: false,
-            collisions: 0,
-        });
-        let stations = stations.collect();
+    pub(crate) fn new(settings: DcfSettings, dice: Vec<Dice>) -> Self {
+        let air = settings.consistent();
+        let stations = dice.into_iter();
+        let stations =
+            stations.map(|dice| Station { dice, window: air.window, ..Station::default() }).collect();
         Self { air, stations, phase: Phase::Counting, origin: Nanos::ZERO }
     }
 
@@ -232,7 +163,7 @@ impl Dcf {
                 None => station.counting &= left > 0,
             }
         }
-        let Air { propagation, rts, cts, sifs, .. } = self.air;
+        let DcfSettings { propagation, rts, cts, sifs, .. } = self.air;
         if senders == 1 {
             self.stations[first as usize].collided = false;
             let reserved = if rts == Nanos::ZERO {
@@ -252,25 +183,25 @@ impl Dcf {
     /// Handles the reception of a frame at `end`: its acknowledgement follows, and then slots for all
     /// stations.
     fn received(&mut self, number: u32, end: Nanos) -> Step {
-        let Air { sifs, ack, difs, propagation, window_min, .. } = self.air;
+        let DcfSettings { sifs, ack, difs, propagation, window, .. } = self.air;
         self.origin = end + sifs + ack + propagation + difs;
         self.phase = Phase::Counting;
         let station = &mut self.stations[number as usize];
-        (station.frame, station.failures, station.window) = (None, 0, window_min);
+        (station.frame, station.failures, station.window) = (None, 0, window);
         station.draw();
         Step::Sent(number)
     }
 
     /// Handles the end of a collision. Returns stations that give up their frames, one by one.
     fn missed(&mut self, end: Nanos) -> Step {
-        let Air { attempts, window_min, window_max, .. } = self.air;
+        let DcfSettings { attempts, window, window_max, .. } = self.air;
         for (number, station) in (0u32..).zip(&mut self.stations).filter(|(_, station)| station.collided) {
             station.collided = false;
             station.failures += 1;
             station.window = (2 * station.window).min(window_max);
             let given_up = attempts > 0 && station.failures >= attempts;
             if given_up {
-                (station.frame, station.failures, station.window) = (None, 0, window_min);
+                (station.frame, station.failures, station.window) = (None, 0, window);
             }
             station.draw();
             if given_up {
@@ -290,27 +221,10 @@ impl Station {
     }
 }
 
-impl Air {
-    fn new(settings: &DcfSettings) -> Self {
-        let &DcfSettings { slot, sifs, difs, eifs, propagation, preamble, ack, rts, cts, symbol, .. } =
-            settings;
-        Self {
-            rate: settings.rate.0,
-            slot,
-            sifs,
-            difs,
-            eifs,
-            propagation,
-            preamble,
-            header: 8 * settings.header,
-            ack,
-            rts,
-            cts,
-            symbol,
-            window_min: settings.window,
-            window_max: settings.window_max.max(settings.window),
-            attempts: settings.attempts,
-        }
+impl DcfSettings {
+    /// With a highest window that is no smaller than the first.
+    fn consistent(self) -> Self {
+        Self { window_max: self.window_max.max(self.window), ..self }
     }
 
     /// Duration of a frame with an IP packet of this many bytes.
@@ -318,8 +232,8 @@ impl Air {
         /// Bits before and after the frame in its symbols (IEEE 802.11-2016, 17.3.5).
         const SERVICE_AND_TAIL: u128 = 16 + 6;
         const SECOND: u128 = 1_000_000_000;
-        let bits = u128::from(self.header + 8 * bytes);
-        let rate = u128::from(self.rate);
+        let bits = u128::from(8 * (self.header + bytes));
+        let rate = u128::from(self.rate.0);
         let payload = match u128::from(self.symbol.0) {
             0 => bits * SECOND / rate,
             symbol => ((bits + SERVICE_AND_TAIL) * SECOND).div_ceil(rate * symbol) * symbol,
@@ -370,7 +284,7 @@ impl Access for Dcf {
     /// Current transmissions are not affected, nor is an interframe space in progress. Remaining slots are
     /// kept, the current one included.
     fn change(&mut self, values: &Values, now: Nanos) {
-        let old = std::mem::replace(&mut self.air, Air::new(&DcfSettings::of(values)));
+        let old = std::mem::replace(&mut self.air, DcfSettings::of(values).consistent());
         if matches!(self.phase, Phase::Counting) && now > self.origin && old.slot != self.air.slot {
             let passed = now.since(self.origin).0 / old.slot.0;
             for station in &mut self.stations {
@@ -381,10 +295,10 @@ impl Access for Dcf {
             let begun = Nanos(now.since(self.origin).0 % old.slot.0).min(self.air.slot);
             self.origin = now - begun;
         }
-        let Air { window_min, window_max, .. } = self.air;
+        let DcfSettings { window, window_max, .. } = self.air;
         for station in &mut self.stations {
             station.window =
-                if station.failures == 0 { window_min } else { station.window.clamp(window_min, window_max) };
+                if station.failures == 0 { window } else { station.window.clamp(window, window_max) };
         }
     }
 
@@ -401,7 +315,7 @@ mod tests {
     fn cell(stations: u32, given: &[(&str, &str)]) -> Bench<Dcf> {
         let values = Values::read(&DcfSettings::SPEC, given).unwrap();
         let dice = (0..stations).map(|station| Dice::named(1, &format!("media/cell/{station}")));
-        Bench::new(Dcf::new(&DcfSettings::of(&values), dice.collect()))
+        Bench::new(Dcf::new(DcfSettings::of(&values), dice.collect()))
     }
 
     /// 8184 bits of payload: 128 + 272 + 8184 + 1 µs until the frame is received.

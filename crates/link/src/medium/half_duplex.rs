@@ -42,8 +42,7 @@ pub(crate) struct HalfDuplexSettings {
 impl HalfDuplex {
     pub(crate) fn new(settings: HalfDuplexSettings, stations: usize) -> Self {
         Self {
-            // Its dice are never used.
-            transmit: Constant::build(settings.into(), Dice::named(0, "")),
+            transmit: Constant::build(settings.into(), Dice::default()),
             waiting: vec![None; stations],
             sending: None,
             choice: Nanos::NEVER,

@@ -7,11 +7,8 @@
 mod csma_cd;
 mod dcf;
 mod half_duplex;
-mod station_ref;
 
-pub(crate) use station_ref::StationRef;
-
-use crate::transmit::framing::Framing;
+use crate::transmit::framing::{Framing, Layer};
 use crate::transmit::shared::Share;
 use csma_cd::{CsmaCd, CsmaCdSettings};
 use dcf::{Dcf, DcfSettings};
@@ -22,6 +19,13 @@ use longwire_units::{Nanos, Rate};
 
 /// The rows of all kinds of shared media.
 pub const MEDIA: &[&Spec] = &[&HalfDuplexSettings::SPEC, &CsmaCdSettings::SPEC, &DcfSettings::SPEC];
+
+/// A link's place at a medium.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StationRef {
+    pub medium: u32,
+    pub station: u32,
+}
 
 /// A station's request to send.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +89,7 @@ pub(crate) struct Medium {
 }
 
 /// Backlogs of a medium's stations, and the recent departure rate of all of them.
+#[derive(Default)]
 pub(crate) struct Backlogs {
     /// Waiting bytes at each station, and in total.
     bytes: Vec<u64>,
@@ -103,11 +108,6 @@ impl Backlogs {
     /// Packets of 1024 bytes in the 16 kB after which PIE's estimator averages (RFC 8033, section 5.2,
     /// DQ_THRESHOLD).
     const CYCLE: u64 = 16;
-
-    fn new(stations: usize) -> Self {
-        let bytes = vec![0; stations];
-        Self { bytes, all: 0, stations: 0, packets: 0, time: Nanos::ZERO, since: Nanos::ZERO }
-    }
 
     /// Records the waiting bytes of a station at `now`.
     pub(crate) fn note(&mut self, station: u32, bytes: u64, now: Nanos) {
@@ -139,22 +139,12 @@ impl Medium {
         let access: Box<dyn Access + Send> = match spec.kind {
             "half-duplex" => Box::new(HalfDuplex::new(HalfDuplexSettings::of(values), dice.len())),
             "csma-cd" => Box::new(CsmaCd::new(CsmaCdSettings::of(values), dice)),
-            "dcf" => Box::new(Dcf::new(&DcfSettings::of(values), dice)),
+            "dcf" => Box::new(Dcf::new(DcfSettings::of(values), dice)),
             other => panic!("there is no medium of the kind {other}"),
         };
-        let (backlogs, in_order) = (Backlogs::new(members.len()), spec.is(&HalfDuplexSettings::SPEC));
-        let (armed, latest) = (Nanos::NEVER, Nanos::ZERO);
+        let backlogs = Backlogs { bytes: vec![0; members.len()], ..Backlogs::default() };
+        let (in_order, armed, latest) = (spec.is(&HalfDuplexSettings::SPEC), Nanos::NEVER, Nanos::ZERO);
         Self { access, members, backlogs, in_order, armed, latest, ended: false }
-    }
-
-    /// Sets the beginning of the run.
-    pub(crate) fn start(&mut self, begin: Nanos) {
-        self.access.start(begin);
-    }
-
-    /// Ends the run.
-    pub(crate) fn end(&mut self) {
-        self.ended = true;
     }
 
     /// Expected share of a station.
@@ -170,8 +160,10 @@ impl Medium {
 }
 
 /// Named presets for the parameters of a kind of medium: names, with parameters and values.
-pub fn medium_profiles(spec: &Spec) -> &'static [(&'static str, &'static [(&'static str, &'static str)])] {
-    if spec.is(&DcfSettings::SPEC) { dcf::PROFILES } else { &[] }
+pub fn medium_profiles(spec: &Spec) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+    let profiles = if spec.is(&DcfSettings::SPEC) { dcf::PROFILES } else { &[] };
+    let pair = |value: &'static str| value.split_once(' ').unwrap_or((value, ""));
+    profiles.iter().map(|&(name, text)| (name, text.split_terminator(", ").map(pair).collect())).collect()
 }
 
 /// The shared rate of a medium: the first setting of each kind.
@@ -185,10 +177,8 @@ pub fn medium_rate(values: &Values) -> Rate {
 /// # Errors
 /// If they are inconsistent.
 pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, String)> {
-    /// The highest rate that a link can have.
-    const FASTEST: u64 = 400_000_000_000;
     let rate = medium_rate(values);
-    if !(1..=FASTEST).contains(&rate.0) {
+    if !(Rate(1)..=Rate::MAX).contains(&rate) {
         return Err(("rate", format!("{rate} can't be shared; write 300 bit/s to 400 Gbit/s")));
     }
     if spec.is(&CsmaCdSettings::SPEC) && !csma_cd::notices_collisions(values) {
@@ -207,12 +197,12 @@ pub(crate) fn framing(spec: &Spec, values: &Values) -> Framing {
     match spec.kind {
         "half-duplex" => half_duplex::framing(values),
         "csma-cd" => Framing::ETHERNET,
-        _ => Framing::ip(0),
+        _ => Framing::of(Layer::Ip, 0),
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// A medium by itself.
@@ -266,7 +256,7 @@ pub(crate) mod tests {
     fn profiles_can_be_read() {
         for spec in MEDIA {
             for (name, values) in medium_profiles(spec) {
-                let values = Values::read(spec, values).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let values = Values::read(spec, &values).unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(check_medium(spec, &values), Ok(()), "{name}");
             }
         }

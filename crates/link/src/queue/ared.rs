@@ -70,10 +70,10 @@ impl Block for Ared {
     type Settings = AredSettings;
 
     fn build(settings: AredSettings, dice: Dice) -> Self {
-        let mut block = Self {
-            average: Average::new(),
+        Self {
+            average: Average::default(),
             early: Early::new(dice),
-            limit: Limit::Packets(0),
+            limit: settings.limit,
             marks: false,
             max_p: 0,
             given: u64::MAX,
@@ -82,9 +82,8 @@ impl Block for Ared {
             mean_packet: 0,
             interval: Nanos::ZERO,
             next: Nanos::ZERO,
-        };
-        block.change(settings);
-        block
+        }
+        .with(settings)
     }
 
     /// Applies new parameters; average and max-p stay, unless a new max-p is given.
@@ -121,11 +120,6 @@ impl Discipline for Ared {
 
     #[inline]
     fn plain(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn whole_trains(&self) -> bool {
         true
     }
 }

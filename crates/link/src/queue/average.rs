@@ -17,7 +17,7 @@ const LN_2: u64 = 2_977_044_472;
 const LOG2_E_PER_NANO: u128 = 114_302_077_158_074_026_402;
 
 /// The average and its parameters.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Average {
     /// In steps of 2⁻³² packets or bytes.
     value: u64,
@@ -30,10 +30,6 @@ pub(super) struct Average {
 }
 
 impl Average {
-    pub(super) const fn new() -> Self {
-        Self { value: 0, weight: 0, decay: 0, idle_since: Nanos::ZERO }
-    }
-
     /// Sets a weight in millionths, and the size of a mean packet.
     pub(super) fn set_weight(&mut self, millionths: u64, mean_packet: u64) {
         self.weight = (u128::from(millionths) * u128::from(WHOLE_WEIGHT) / 1_000_000) as u64;
@@ -155,7 +151,7 @@ mod tests {
     }
 
     fn average(millionths: u64) -> Average {
-        let mut average = Average::new();
+        let mut average = Average::default();
         average.set_weight(millionths, 500);
         average
     }
@@ -206,7 +202,7 @@ mod tests {
     #[test]
     fn weights_for_a_rate() {
         for rate in [300, 8_000, 1_000_000, 10_000_000_000, 400_000_000_000] {
-            let mut average = Average::new();
+            let mut average = Average::default();
             average.set_weight_for(Rate(rate), 500);
             let x = 4000.0 / rate as f64;
             let mut wanted = 0.0;

@@ -5,87 +5,27 @@
 //! scheduler. Blank lines and lines that begin with `#` are skipped.
 
 use super::lane::Lanes;
-use super::leaf::{CLASSES, LaneJoin, Leaf, LeafPlan, rows};
+use super::leaf::{CLASSES, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Ahead, Discipline, Foresight, Meeting, Next, QueueContext};
 use crate::fifo::Fifo;
-use crate::filter::{Piece, shown};
-use longwire_block::{Block, Dice, SpecError, Values, Verdict};
-use longwire_expression::{Expression, ExpressionError};
+use crate::piece::{LineError, Piece};
+use longwire_block::{Block, Dice, Values, Verdict};
+use longwire_expression::Expression;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_settings::Setting;
-use longwire_units::{Nanos, Rate, UnitError};
+use longwire_units::{Nanos, Rate};
 use std::fmt::Debug;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// Most classes of a queue.
 pub const MAX_CLASSES: usize = 1024;
 /// The default limit of a class.
 const USUAL: Limit = Limit::Packets(1000);
 
-/// A class that can't be parsed. Classes (lines that are not skipped) and columns are counted from 1.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ClassError {
-    /// There are no classes.
-    #[error("there is no class; write one a line, such as {example}")]
-    Empty {
-        /// A line that would do.
-        example: &'static str,
-    },
-    /// There are too many classes.
-    #[error("there are more than {MAX_CLASSES} classes; leave some out")]
-    TooMany,
-    /// Every class has a condition.
-    #[error("every class has an \"if\", so that some packets may have none; add a class without \"if\"")]
-    NoDefault,
-    /// An invalid token.
-    #[error("class {class}, column {column}: found {found}; {fix}")]
-    Found {
-        /// Which class.
-        class: usize,
-        /// Its column.
-        column: usize,
-        /// The text given, in quotes, or `nothing`.
-        found: String,
-        /// The fix.
-        fix: String,
-    },
-    /// A rate or time can't be read.
-    #[error("class {class}, column {column}: {source}")]
-    Unit {
-        /// Which class.
-        class: usize,
-        /// Where the value begins.
-        column: usize,
-        /// The reason.
-        source: UnitError,
-    },
-    /// The parameters of its queue are invalid.
-    #[error("class {class}, column {column}: {source}")]
-    Queue {
-        /// Which class.
-        class: usize,
-        /// Where its queue begins.
-        column: usize,
-        /// The reason.
-        source: SpecError,
-    },
-    /// The condition can't be read.
-    #[error("class {class}, {source}")]
-    Condition {
-        /// Which class.
-        class: usize,
-        /// The reason; its column counts from the start of the line.
-        source: ExpressionError,
-    },
-}
-
 /// One line of a text of classes.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// Its number, from 1.
-    pub class: usize,
     pub name: Piece<'a>,
     /// The scheduler's keywords with the texts after them.
     pub settings: Vec<(&'static str, Piece<'a>)>,
@@ -113,97 +53,73 @@ pub(super) fn read_lines<'a>(
     text: &'a str,
     words: &'static [&'static str],
     example: &'static str,
-) -> Result<Vec<Line<'a>>, ClassError> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+) -> Result<Vec<Line<'a>>, LineError> {
     let mut read: Vec<Line<'_>> = Vec::new();
-    for (index, line) in lines.enumerate() {
-        if index == MAX_CLASSES {
-            return Err(ClassError::TooMany);
+    for line in Piece::lines(text, "class") {
+        if read.len() == MAX_CLASSES {
+            let what = format!("there are more than {MAX_CLASSES} classes; leave some out");
+            return Err(LineError::Whole(what));
         }
-        let line = read_line(line, index + 1, words)?;
+        let line = read_line(line, words)?;
         if read.iter().any(|other| other.name.text == line.name.text) {
-            return Err(line.error(line.name, "give it another name: one before has this one"));
+            return Err(line.name.found("give it another name: one before has this one"));
         }
         read.push(line);
     }
-    if read.is_empty() { Err(ClassError::Empty { example }) } else { Ok(read) }
+    if read.is_empty() {
+        return Err(LineError::Whole(format!("there is no class; write one a line, such as {example}")));
+    }
+    Ok(read)
 }
 
-fn read_line<'a>(
-    text: &'a str,
-    class: usize,
-    words: &'static [&'static str],
-) -> Result<Line<'a>, ClassError> {
-    let whole = Piece::line(text);
-    let (before, condition) = match whole.divided("if") {
-        Some((before, behind)) => (before, Some(behind)),
-        None => (whole, None),
-    };
+fn read_line<'a>(whole: Piece<'a>, words: &'static [&'static str]) -> Result<Line<'a>, LineError> {
+    let (before, condition) = whole.divided("if");
     let (name, rest) = before.first_word();
     let name = before.part(0, name.len());
-    let (rest, queue) = match rest.divided("queue") {
-        Some((rest, behind)) => (rest, Some(behind)),
-        None => (rest, None),
-    };
-    let mut line = Line { class, name, settings: Vec::new(), limit: None, queue: None, condition: None };
+    let (rest, queue) = rest.divided("queue");
     let is_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.text.is_empty() || !name.text.chars().all(is_name) || name.text.split('.').any(str::is_empty) {
-        return Err(line.error(name, "begin with a name of letters, digits, - and _"));
+        return Err(name.found("begin with a name of letters, digits, - and _"));
     }
+    let mut line = Line { name, settings: Vec::new(), limit: None, queue: None, condition: None };
     let words: Vec<_> = words.iter().copied().chain(["limit"]).collect();
     let others = format!("\"{}\", \"queue\" or \"if\"", words.join("\", \""));
-    for (word, value) in settings(rest, &words, &others, &line)? {
+    for (word, value) in settings(rest, &words, &others)? {
         if line.settings.iter().any(|(other, _)| *other == word) {
-            return Err(line.error(value, &format!("write \"{word}\" once")));
+            return Err(value.found(format!("write \"{word}\" once")));
         }
         line.settings.push((word, value));
     }
     if let Some(at) = line.settings.iter().position(|(word, _)| *word == "limit") {
         let (_, value) = line.settings.remove(at);
         let fix = "write packets, bytes or a time such as \"100 packets\", \"64 KiB\" or \"50 ms\"";
-        let read = LIMIT.read(value.text).map_err(|_| line.error(value, fix))?;
-        line.limit = Some((Limit::of(&read).unwrap_or(Limit::Packets(u64::MAX)), value));
+        let read = LIMIT.read(value.text).map_err(|_| value.found(fix))?;
+        line.limit = Some((Limit::of(&read).unwrap_or_default(), value));
     }
     if let Some(piece) = queue {
         line.queue = Some((line.leaf(piece)?, piece));
     }
     if let Some(piece) = condition {
-        let failed = |source: ExpressionError| {
-            let column = source.column + piece.column() - 1;
-            ClassError::Condition { class, source: ExpressionError { column, ..source } }
-        };
-        let condition = Expression::parse(piece.text).map_err(failed)?;
-        if condition.as_str().is_empty() {
-            return Err(line.error(piece, "write a condition such as \"udp port 53\" behind \"if\""));
-        }
-        line.condition = Some((condition, piece));
+        line.condition = Some((piece.condition()?, piece));
     }
     Ok(line)
 }
 
 /// Splits a text before each of the words; `wanted` lists alternatives for errors.
 fn settings<'a>(
-    rest: Piece<'a>,
+    mut rest: Piece<'a>,
     words: &[&'static str],
     wanted: &str,
-    line: &Line<'_>,
-) -> Result<Vec<(&'static str, Piece<'a>)>, ClassError> {
+) -> Result<Vec<(&'static str, Piece<'a>)>, LineError> {
     let known = |found: &str| words.iter().find(|word| **word == found).copied();
     let mut all = Vec::new();
-    let mut rest = rest;
     while !rest.text.is_empty() {
         let (found, behind) = rest.first_word();
-        let Some(word) = known(found) else {
-            return Err(line.error(rest, &format!("write {wanted} there")));
-        };
+        let word = known(found).ok_or_else(|| rest.found(format!("write {wanted} there")))?;
         let mut end = 0;
-        for next in behind.text.split_whitespace() {
+        for next in behind.text.split_whitespace().take_while(|next| known(next).is_none()) {
             // The word is a slice of the text, so its position follows from the addresses.
-            let at = next.as_ptr() as usize - behind.text.as_ptr() as usize;
-            if known(next).is_some() {
-                break;
-            }
-            end = at + next.len();
+            end = next.as_ptr() as usize - behind.text.as_ptr() as usize + next.len();
         }
         all.push((word, behind.part(0, end)));
         rest = behind.part(end, behind.text.len());
@@ -212,46 +128,35 @@ fn settings<'a>(
 }
 
 impl Line<'_> {
-    pub(super) fn error(&self, piece: Piece<'_>, fix: &str) -> ClassError {
-        ClassError::Found {
-            class: self.class,
-            column: piece.column(),
-            found: shown(piece.text),
-            fix: fix.into(),
-        }
-    }
-
     /// Parses the discipline `KIND [PARAMETER VALUE]...`.
-    fn leaf(&self, piece: Piece<'_>) -> Result<LeafPlan, ClassError> {
+    fn leaf(&self, piece: Piece<'_>) -> Result<LeafPlan, LineError> {
         let (kind, rest) = piece.first_word();
         let Some(spec) = rows().find(|spec| spec.kind == kind) else {
             let known: Vec<_> = rows().map(|spec| spec.kind).collect();
             let kind = piece.part(0, kind.len());
-            return Err(self.error(kind, &format!("write {} behind \"queue\"", known.join(", "))));
+            return Err(kind.found(format!("write {} behind \"queue\"", known.join(", "))));
         };
         let names = spec.params.iter().map(|param| param.name);
         let names: Vec<_> = names.filter(|name| *name != CLASSES).collect();
-        let mut given = settings(rest, &names, &format!("\"{}\" or \"if\"", names.join("\", \"")), self)?;
+        let mut given = settings(rest, &names, &format!("\"{}\" or \"if\"", names.join("\", \"")))?;
         if let Some((_, limit)) = self.limit {
             if given.iter().any(|(name, _)| *name == "limit") || !names.contains(&"limit") {
-                return Err(self.error(limit, "write \"limit\" once, behind \"queue\""));
+                return Err(limit.found("write \"limit\" once, behind \"queue\""));
             }
             given.push(("limit", limit));
         }
         let pairs: Vec<_> = given.iter().map(|(name, value)| (*name, value.text)).collect();
-        match Values::read(spec, &pairs) {
-            Ok(values) => Ok(LeafPlan { spec, values }),
-            Err(source) => Err(ClassError::Queue { class: self.class, column: piece.column(), source }),
-        }
+        let values = Values::read(spec, &pairs).map_err(|error| piece.wrong(error))?;
+        Ok(LeafPlan { spec, values })
     }
 
     /// Rejects settings that only classes with packets may have.
-    pub(super) fn holds_no_packets(&self) -> Result<(), ClassError> {
-        let limit = self.limit.as_ref().map(|(_, piece)| *piece);
-        let limit = self.queue.as_ref().map(|(_, piece)| *piece).or(limit);
-        match self.condition.as_ref().map(|(_, piece)| *piece).or(limit) {
+    pub(super) fn holds_no_packets(&self) -> Result<(), LineError> {
+        let condition = self.condition.as_ref().map(|(_, piece)| *piece);
+        let queue = self.queue.as_ref().map(|(_, piece)| *piece);
+        match condition.or(queue).or(self.limit.map(|(_, piece)| piece)) {
             Some(piece) => {
-                Err(self.error(piece, "leave it out: only classes without others below them hold packets"))
+                Err(piece.found("leave it out: only classes without others below them hold packets"))
             }
             None => Ok(()),
         }
@@ -260,8 +165,12 @@ impl Line<'_> {
 
 impl<P> ClassSet<P> {
     /// Makes a set of the lines of classes with packets.
-    pub(super) fn new(mut lines: Vec<Line<'_>>, plan: P) -> Result<Self, ClassError> {
-        let default = lines.iter().position(|line| line.condition.is_none()).ok_or(ClassError::NoDefault)?;
+    pub(super) fn new(mut lines: Vec<Line<'_>>, plan: P) -> Result<Self, LineError> {
+        let default = lines.iter().position(|line| line.condition.is_none()).ok_or_else(|| {
+            let what = "every class has an \"if\", so that some packets may have none; add a class without \
+                \"if\"";
+            LineError::Whole(what.into())
+        })?;
         let limits = lines.iter().map(|line| line.limit.map_or(USUAL, |(limit, _)| limit)).collect();
         let queues = lines.iter_mut().map(|line| line.queue.take().map(|(queue, _)| queue)).collect();
         let conditions = lines.into_iter().enumerate();
@@ -327,8 +236,9 @@ pub trait Scheduler: Sized {
 #[derive(Debug)]
 pub struct Classed<S: Scheduler> {
     now: ClassState<S>,
-    /// The new classes, in effect once waiting packets have been taken out.
-    wanted: Arc<ClassSet<S::Plan>>,
+    /// The new classes, in effect once waiting packets have been taken out: they start fresh when these are
+    /// reassigned by the new conditions.
+    pub(super) wanted: Arc<ClassSet<S::Plan>>,
     /// The dice from which those of the classes' disciplines are derived.
     dice: Dice,
     /// On a decided link, the class of all that waits.
@@ -349,11 +259,6 @@ impl<S: Scheduler> Classed<S> {
     pub(super) fn new(set: Arc<ClassSet<S::Plan>>, mut dice: Dice) -> Self {
         let now = ClassState::new(Arc::clone(&set), &mut dice);
         Self { now, wanted: set, dice, alone: 0, meeting: Meeting::default() }
-    }
-
-    /// Sets other classes. They start fresh when waiting packets are reassigned by the new conditions.
-    pub(super) fn replace(&mut self, set: Arc<ClassSet<S::Plan>>) {
-        self.wanted = set;
     }
 }
 
@@ -435,7 +340,7 @@ where
         let state = &mut self.now;
         let class = state.set.class_of(context.pool, handle);
         let bytes = context.pool.meta(handle).counted();
-        if state.lanes.join(context, class, handle) == LaneJoin::First {
+        if state.lanes.join(context, class, handle) {
             state.busy += 1;
             state.scheduler.wake(class, bytes, context.now, context.rate);
         }

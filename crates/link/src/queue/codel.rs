@@ -1,6 +1,7 @@
 //! CoDel: drops packets after delays above the target for too long.
 
-use super::codel_law::{Codel as Law, Source, Terms};
+use super::codel_law::{Codel as Law, Terms};
+use super::counted::CountedFifo;
 use super::settings::{ECN, LIMIT, Limit};
 use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
 use crate::fifo::Fifo;
@@ -34,33 +35,13 @@ pub(super) const INTERVAL: Param = Param {
 /// A packet waits from its arrival until the transmitter takes it. A queue with no more waiting than the
 /// longest packet so far is not controlled. The RFC (section 5.3) uses the interface's MTU there, which a
 /// link does not have.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Codel {
     law: Law,
     terms: Terms,
-    queue: Queue,
+    /// The packets behind the one taken last.
+    queue: CountedFifo,
     limit: Limit,
-}
-
-/// The packets, and their bytes behind the one taken last.
-#[derive(Debug)]
-struct Queue {
-    fifo: Fifo,
-    backlog: u64,
-}
-
-impl Source for Queue {
-    #[inline]
-    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(context.pool)?;
-        self.backlog -= context.pool.meta(handle).counted();
-        Some(handle)
-    }
-
-    #[inline]
-    fn backlog(&self) -> u64 {
-        self.backlog
-    }
 }
 
 /// Controlled delay: drops at the head when the waiting time has been too high for too long.
@@ -81,11 +62,7 @@ impl Block for Codel {
     type Settings = CodelSettings;
 
     fn build(settings: CodelSettings, _: Dice) -> Self {
-        let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
-        let queue = Queue { fifo: Fifo::EMPTY, backlog: 0 };
-        let mut block = Self { law: Law::default(), terms, queue, limit: Limit::Packets(0) };
-        block.change(settings);
-        block
+        Self::default().with(settings)
     }
 
     /// Applies new parameters; a dropping state continues.
@@ -123,16 +100,14 @@ impl Discipline for Codel {
 
     fn take_back(&mut self, pool: &mut Pool, _: Handle, mut waiting: Fifo) -> Fifo {
         while let Some(handle) = waiting.pop(pool) {
-            self.queue.backlog += pool.meta(handle).counted();
-            self.queue.fifo.push(pool, handle);
+            self.queue.push(pool, handle);
         }
         Fifo::EMPTY
     }
 
     #[inline]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
-        self.queue.backlog += context.pool.meta(handle).counted();
-        self.queue.fifo.push(context.pool, handle);
+        self.queue.push(context.pool, handle);
     }
 
     /// Packets keep their waiting times. A dropping state begins an interval from now at the earliest.
@@ -149,8 +124,7 @@ impl Discipline for Codel {
     }
 
     fn drain(&mut self, _: &mut Pool) -> Fifo {
-        self.queue.backlog = 0;
-        std::mem::take(&mut self.queue.fifo)
+        std::mem::take(&mut self.queue).fifo
     }
 
     /// A packet that finds the transmitter idle has not waited, and the last check of the empty queue ended

@@ -2,21 +2,13 @@
 //! 8289, sections 5.3 to 5.6).
 
 use super::QueueContext;
+use super::counted::CountedFifo;
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
 
-/// The controlled queue's interface.
-pub(super) trait Source {
-    /// Takes the first packet.
-    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle>;
-
-    /// Bytes waiting behind the packets taken so far.
-    fn backlog(&self) -> u64;
-}
-
 /// The parameters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Terms {
     pub target: Nanos,
     pub interval: Nanos,
@@ -48,10 +40,10 @@ impl Codel {
         &mut self,
         settings: &Terms,
         context: &mut QueueContext<'_>,
-        source: &mut impl Source,
+        source: &mut CountedFifo,
     ) -> Option<Handle> {
-        let head = source.take(context);
-        let over = self.is_over(settings, context, head, source.backlog());
+        let head = source.pop(context.pool);
+        let over = self.is_over(settings, context, head, source.bytes);
         if !self.dropping && !over {
             return head;
         }
@@ -64,16 +56,16 @@ impl Codel {
         &mut self,
         settings: &Terms,
         context: &mut QueueContext<'_>,
-        source: &mut impl Source,
+        source: &mut CountedFifo,
         (mut head, mut over): (Option<Handle>, bool),
     ) -> Option<Handle> {
         let now = context.now;
         if !self.dropping {
             let spared = signal(settings, context, head);
             if spared.is_none() {
-                head = source.take(context);
+                head = source.pop(context.pool);
                 // The following packet is delivered, whatever its delay.
-                self.is_over(settings, context, head, source.backlog());
+                self.is_over(settings, context, head, source.bytes);
             }
             self.enter(settings, now);
             return head;
@@ -85,8 +77,8 @@ impl Codel {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
                 return head;
             }
-            head = source.take(context);
-            over = self.is_over(settings, context, head, source.backlog());
+            head = source.pop(context.pool);
+            over = self.is_over(settings, context, head, source.bytes);
             if over {
                 self.drop_next = control_law(self.drop_next, settings.interval, self.count);
             } else {

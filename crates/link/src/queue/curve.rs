@@ -85,10 +85,14 @@ impl Service {
     }
 }
 
-impl Curve {
+impl Default for Curve {
     /// The curve of a class that was never active: no bound.
-    pub(super) const UNBOUNDED: Self = Self { x: 0, y: u64::MAX, width: 0, height: 0 };
+    fn default() -> Self {
+        Self { x: 0, y: u64::MAX, width: 0, height: 0 }
+    }
+}
 
+impl Curve {
     /// The service due by `x`.
     #[inline]
     fn at(&self, service: &Service, x: u128) -> u64 {
@@ -173,14 +177,14 @@ mod tests {
     #[test]
     fn both_ways() {
         let concave = service(2, 10, 1);
-        let mut curve = Curve::UNBOUNDED;
+        let mut curve = Curve::default();
         curve.join(&concave, 5 * MS, 500);
         for (x, y) in [(5, 500), (6, 2_500), (15, 20_500), (16, 21_500), (1015, 1_020_500)] {
             assert!(curve.at(&concave, x * MS).abs_diff(y) <= 1, "{x} {y}");
             assert!(curve.inverse(&concave, y).abs_diff(x * MS) <= 1, "{x} {y}");
         }
         let never = service(2, 10, 0);
-        let mut curve = Curve::UNBOUNDED;
+        let mut curve = Curve::default();
         curve.join(&never, 0, 0);
         assert_eq!(curve.inverse(&never, 20_001), u128::MAX);
     }
@@ -198,7 +202,7 @@ mod tests {
             (4, 5_000, 9, 18_000, "still in the first piece: parallel for 6 ms, 3000 apart"),
         ];
         for (x, y, width, height, why) in table {
-            let mut curve = Curve::UNBOUNDED;
+            let mut curve = Curve::default();
             curve.join(&concave, 0, 0);
             curve.join(&concave, x * MS, y);
             assert!(curve.width.abs_diff(width * MS) <= 2000, "{why}: {curve:?}");
@@ -214,9 +218,9 @@ mod tests {
             (x, y, look) in (0u128..100, 0u64..200_000, 0u128..200),
         ) {
             let service = service(m1, knee, m2);
-            let mut old = Curve::UNBOUNDED;
+            let mut old = Curve::default();
             old.join(&service, 0, 0);
-            let mut fresh = Curve::UNBOUNDED;
+            let mut fresh = Curve::default();
             fresh.join(&service, x * MS, y);
             let mut joined = old;
             joined.join(&service, x * MS, y);

@@ -1,5 +1,6 @@
 //! Deficit round robin: flows take turns, and the rest of a turn is carried over.
 
+use super::fair::{Flow, List, NONE, append};
 use super::flow::{flow_hash, slot};
 use super::settings::{FLOWS, LIMIT, Limit, QUANTUM};
 use super::{Admission, Discipline, Next, QueueContext};
@@ -9,37 +10,23 @@ use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use longwire_units::Bytes;
 
-/// No flow.
-const NONE: u32 = u32::MAX;
-
 /// Flows by hash, each served up to `quantum` bytes per round, plus its unused deficit.
 ///
 /// Every arrival joins. When the queue exceeds `limit`, the flow with most bytes loses packets from its head
 /// (the paper's buffer stealing); after the limit was lowered, an arrival drops no more than it adds. A
 /// quantum below the longest packet causes rounds without transmission: each costs a step per flow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Drr {
-    flows: Vec<Flow>,
-    /// The flows with packets, in the order of their turns.
-    first: u32,
-    last: u32,
+    flows: Vec<Flow<()>>,
+    /// The flows with packets.
+    turns: List,
     /// Whether the first of them has received the quantum of its turn.
     begun: bool,
-    quantum: u64,
+    quantum: i64,
     limit: Limit,
     /// The new number of flows, in effect once waiting packets have been taken out.
     wanted: usize,
     seed: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Flow {
-    fifo: Fifo,
-    /// Bytes that wait.
-    backlog: u64,
-    deficit: u64,
-    next: u32,
-    active: bool,
 }
 
 /// Flows take turns by bytes; unused credit is kept for the next turn.
@@ -63,34 +50,23 @@ impl Block for Drr {
     type Settings = DrrSettings;
 
     fn build(settings: DrrSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            flows: Vec::new(),
-            first: NONE,
-            last: NONE,
-            begun: false,
-            quantum: 0,
-            limit: Limit::Packets(0),
-            wanted: 0,
-            seed: dice.draw(),
-        };
-        block.change(settings);
-        block
+        Self { seed: dice.draw(), ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters. With another number of flows, waiting packets are redistributed.
     fn change(&mut self, settings: DrrSettings) {
         self.limit = settings.limit;
         self.wanted = settings.flows as usize;
-        self.quantum = settings.quantum.0;
+        self.quantum = settings.quantum.0 as i64;
         if self.flows.is_empty() {
-            self.flows = vec![Flow::EMPTY; self.wanted];
+            self.flows = vec![Flow::default(); self.wanted];
         }
     }
 }
 
 impl Discipline for Drr {
     fn memory_bytes(&self) -> usize {
-        self.flows.capacity() * size_of::<Flow>()
+        self.flows.capacity() * size_of::<Flow<()>>()
     }
 
     #[inline]
@@ -118,7 +94,7 @@ impl Discipline for Drr {
     fn resettle(&mut self, context: &mut QueueContext<'_>) {
         if self.flows.len() != self.wanted {
             let waiting = self.drain(context.pool);
-            self.flows = vec![Flow::EMPTY; self.wanted];
+            self.flows = vec![Flow::default(); self.wanted];
             self.adopt(context, waiting);
         }
     }
@@ -137,31 +113,26 @@ impl Discipline for Drr {
     }
 }
 
-impl Flow {
-    const EMPTY: Self = Self { fifo: Fifo::EMPTY, backlog: 0, deficit: 0, next: NONE, active: false };
-}
-
 impl Drr {
     /// Adds a packet to its flow.
     #[inline]
     fn add(&mut self, pool: &mut Pool, handle: Handle) {
         let number = slot(flow_hash(pool.data(handle), self.seed), self.flows.len() as u32);
         let flow = &mut self.flows[number];
-        flow.backlog += pool.meta(handle).counted();
-        flow.fifo.push(pool, handle);
+        flow.packets.push(pool, handle);
         if !flow.active {
             (flow.active, flow.deficit) = (true, 0);
-            self.append(number as u32);
+            append(&mut self.flows, &mut self.turns, number as u32);
         }
     }
 
     /// Takes the packet to be sent next.
     #[inline]
     fn next(&mut self, pool: &Pool) -> Option<Handle> {
-        while self.first != NONE {
-            let front = self.first;
+        while self.turns.head != NONE {
+            let front = self.turns.head;
             let flow = &mut self.flows[front as usize];
-            let Some(head) = flow.fifo.first() else {
+            let Some(head) = flow.packets.fifo.first() else {
                 self.retire();
                 continue;
             };
@@ -170,16 +141,16 @@ impl Drr {
                 flow.deficit += self.quantum;
             }
             let bytes = pool.meta(head).counted();
-            let Some(left) = flow.deficit.checked_sub(bytes) else {
-                self.first = flow.next;
+            if flow.deficit < bytes as i64 {
+                self.turns.head = flow.next;
                 self.begun = false;
-                self.append(front);
+                append(&mut self.flows, &mut self.turns, front);
                 continue;
-            };
-            flow.deficit = left;
-            flow.backlog -= bytes;
-            let taken = flow.fifo.pop(pool);
-            if flow.fifo.is_empty() {
+            }
+            flow.deficit -= bytes as i64;
+            flow.packets.bytes -= bytes;
+            let taken = flow.packets.fifo.pop(pool);
+            if flow.packets.fifo.is_empty() {
                 self.retire();
             }
             return taken;
@@ -187,40 +158,27 @@ impl Drr {
         None
     }
 
-    /// Adds a flow at the end of the round.
-    #[inline]
-    fn append(&mut self, number: u32) {
-        self.flows[number as usize].next = NONE;
-        if self.first == NONE {
-            self.first = number;
-        } else {
-            self.flows[self.last as usize].next = number;
-        }
-        self.last = number;
-    }
-
     /// Removes the first flow, which is empty, from the round. It loses its deficit.
     #[inline]
     fn retire(&mut self) {
-        let flow = &mut self.flows[self.first as usize];
+        let flow = &mut self.flows[self.turns.head as usize];
         flow.active = false;
-        self.first = flow.next;
+        self.turns.head = flow.next;
         self.begun = false;
     }
 
     /// Drops the first packet of the flow with most bytes. Returns whether there was one.
     fn drop_from_longest(&mut self, context: &mut QueueContext<'_>) -> bool {
-        let (mut longest, mut next) = (self.first, self.first);
+        let (mut longest, mut next) = (self.turns.head, self.turns.head);
         while next != NONE {
             let flow = &self.flows[next as usize];
-            if flow.backlog > self.flows[longest as usize].backlog {
+            if flow.packets.bytes > self.flows[longest as usize].packets.bytes {
                 longest = next;
             }
             next = flow.next;
         }
         let Some(flow) = self.flows.get_mut(longest as usize) else { return false };
-        let Some(handle) = flow.fifo.pop(context.pool) else { return false };
-        flow.backlog -= context.pool.meta(handle).counted();
+        let Some(handle) = flow.packets.pop(context.pool) else { return false };
         context.drop(handle, DropReason::QueueFull);
         true
     }

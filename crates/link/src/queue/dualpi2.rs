@@ -25,7 +25,7 @@ use longwire_wire::{Ecn, ecn};
 /// The scheduler serves the low-latency queue first, but leaves the classic queue `protection` of the bytes
 /// when both have packets: a weighted round robin with credit, which an idle link forgets (appendix A.1). A
 /// tenth is Linux's value; the RFC only requires it to be small.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DualPi2 {
     /// Classic and low-latency.
     lanes: [Lane; 2],
@@ -54,6 +54,12 @@ struct Lane {
     head: Nanos,
     /// Likelihoods summed up.
     sum: u64,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { fifo: Fifo::EMPTY, head: Nanos::NEVER, sum: 0 }
+    }
 }
 
 const CLASSIC: usize = 0;
@@ -88,22 +94,7 @@ impl Block for DualPi2 {
     type Settings = DualPi2Settings;
 
     fn build(settings: DualPi2Settings, _: Dice) -> Self {
-        let lane = || Lane { fifo: Fifo::EMPTY, head: Nanos::NEVER, sum: 0 };
-        let mut block = Self {
-            lanes: [lane(), lane()],
-            base: 0,
-            likelihoods: [0; 2],
-            waited: 0,
-            ticks: Ticks::default(),
-            gains: Gains::default(),
-            step: Nanos::ZERO,
-            coupling: 0,
-            credit: 0,
-            protection: 0,
-            limit: Limit::Packets(0),
-        };
-        block.change(settings);
-        block
+        Self::default().with(settings)
     }
 
     /// Applies new parameters; the probability stays.
@@ -168,9 +159,7 @@ impl Discipline for DualPi2 {
         let mut all = Fifo::EMPTY;
         for lane in self.lanes.iter_mut().rev() {
             lane.head = Nanos::NEVER;
-            while let Some(handle) = lane.fifo.pop(pool) {
-                all.push(pool, handle);
-            }
+            all.append(pool, lane.fifo.take());
         }
         all
     }

@@ -36,7 +36,7 @@ impl Outcome {
 }
 
 /// The thresholds, and the number of packets spared since the last selected one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Early {
     dice: Dice,
     /// In steps of 2⁻³², like the average.
@@ -55,7 +55,7 @@ pub(super) struct Early {
 
 impl Early {
     pub(super) fn new(dice: Dice) -> Self {
-        Self { dice, min: 0, max: 0, end: 0, slopes: [0; 2], max_p: 0, count: 0 }
+        Self { dice, ..Self::default() }
     }
 
     /// Sets thresholds in packets or bytes (`max` is at least `min`), the probability at `max` in steps of

@@ -1,14 +1,15 @@
 //! Flow queues with turns: deficit round robin that serves previously idle flows first (RFC 8290, section 4).
 
+use super::counted::CountedFifo;
 use super::flow::{flow_hash, slot, surely_one_flow};
 use super::settings::Limit;
-use super::{Ahead, QueueContext, codel_law};
+use super::{Ahead, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Pool};
 
 /// No flow.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Flows with state `S` each, and their turns.
 #[derive(Debug)]
@@ -22,6 +23,9 @@ pub(super) struct Flows<S> {
     wanted: usize,
     seed: u64,
     alone: Alone,
+    /// Limits of all flows together: of any kind, and of bytes.
+    pub limit: Limit,
+    pub memory: u64,
 }
 
 /// On a decided link, the packets of the only flow that waits.
@@ -34,33 +38,36 @@ struct Alone {
 }
 
 /// One of the flows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Flow<S> {
-    fifo: Fifo,
-    /// Bytes that wait.
-    backlog: u64,
-    deficit: i64,
-    next: u32,
-    active: bool,
+    pub packets: CountedFifo,
+    pub deficit: i64,
+    /// The flow behind it in its list.
+    pub next: u32,
+    pub active: bool,
     /// The discipline's state for it.
     pub state: S,
 }
 
+/// Flows in the order of their turns, linked by [`Flow::next`].
 #[derive(Debug, Clone, Copy)]
-struct List {
-    head: u32,
+pub(super) struct List {
+    pub head: u32,
     tail: u32,
 }
 
-impl List {
-    const NONE: Self = Self { head: NONE, tail: NONE };
+impl Default for List {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
 }
 
 impl<S: Default> Flows<S> {
     pub(super) fn new(mut dice: Dice) -> Self {
-        let (fresh, old) = (List::NONE, List::NONE);
-        let alone = Alone { last: Handle::NONE, joined: 0 };
-        Self { flows: Vec::new(), fresh, old, quantum: 0, wanted: 0, seed: dice.draw(), alone }
+        let (fresh, old) = (List::default(), List::default());
+        let (alone, seed) = (Alone { last: Handle::NONE, joined: 0 }, dice.draw());
+        let (flows, limit) = (Vec::new(), Limit::default());
+        Self { flows, fresh, old, quantum: 0, wanted: 0, seed, alone, limit, memory: 0 }
     }
 
     /// Sets the number of flows, and the bytes of a turn. With another number, waiting packets must be taken
@@ -86,14 +93,7 @@ impl<S: Default> Flows<S> {
     /// Empty flows, in the new number.
     fn begin_anew(&mut self) {
         self.flows.clear();
-        self.flows.resize_with(self.wanted, || Flow {
-            fifo: Fifo::EMPTY,
-            backlog: 0,
-            deficit: 0,
-            next: NONE,
-            active: false,
-            state: S::default(),
-        });
+        self.flows.resize_with(self.wanted, Flow::default);
     }
 
     /// The flow of a frame.
@@ -109,13 +109,9 @@ impl<S: Default> Flows<S> {
 
     /// Adds an arrival to its flow, and makes room if it exceeds a limit.
     #[inline]
-    pub(super) fn join(
-        &mut self,
-        context: &mut QueueContext<'_>,
-        (flow, handle): (usize, Handle),
-        limits: [Limit; 2],
-    ) {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, flow: usize, handle: Handle) {
         self.push(context.pool, flow, handle);
+        let limits = [self.limit, Limit::Bytes(self.memory)];
         let (packets, bytes) = (context.packets_waiting(), context.bytes_waiting());
         if limits.iter().any(|limit| limit.is_exceeded(packets, bytes, context.rate)) {
             self.make_room(context, context.waiting_without(handle), limits);
@@ -125,10 +121,8 @@ impl<S: Default> Flows<S> {
     /// Adds a packet to a flow.
     #[inline]
     pub(super) fn push(&mut self, pool: &mut Pool, flow: usize, handle: Handle) {
-        let bytes = pool.meta(handle).counted();
         let this = &mut self.flows[flow];
-        this.backlog += bytes;
-        this.fifo.push(pool, handle);
+        this.packets.push(pool, handle);
         if !this.active {
             self.activate(flow);
         }
@@ -178,7 +172,7 @@ impl<S: Default> Flows<S> {
         let turns = (taken - pool.meta(sending).counted() as i64) / self.quantum;
         self.flows[flow].deficit = self.quantum * (turns + 1) - taken;
         if turns > 0 {
-            (self.fresh, self.old) = (List::NONE, self.fresh);
+            self.old = std::mem::take(&mut self.fresh);
         }
     }
 
@@ -223,14 +217,14 @@ impl<S: Default> Flows<S> {
     #[inline(never)]
     fn make_room(&mut self, context: &mut QueueContext<'_>, before: (u64, u64), limits: [Limit; 2]) {
         let lowered = limits.iter().any(|limit| limit.is_exceeded(before.0, before.1, context.rate));
-        let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.backlog) else { return };
-        let half = flow.backlog / 2;
+        let Some(flow) = self.flows.iter_mut().max_by_key(|flow| flow.packets.bytes) else { return };
+        let half = flow.packets.bytes / 2;
         for _ in 0..64 {
-            let Some((handle, _)) = flow.pop(context.pool) else { return };
+            let Some(handle) = flow.packets.pop(context.pool) else { return };
             context.drop(handle, DropReason::QueueFull);
             let done = match lowered {
                 true => !limits.iter().any(|limit| limit.is_overrun(context, before)),
-                false => flow.backlog <= half,
+                false => flow.packets.bytes <= half,
             };
             if done {
                 return;
@@ -253,48 +247,14 @@ impl<S> Flow<S> {
     /// Takes its first packet, and returns its bytes.
     #[inline]
     pub(super) fn pop(&mut self, pool: &Pool) -> Option<(Handle, u64)> {
-        let handle = self.fifo.pop(pool)?;
-        let bytes = pool.meta(handle).counted();
-        self.backlog -= bytes;
-        Some((handle, bytes))
-    }
-
-    /// Bytes that wait.
-    #[inline]
-    pub(super) fn backlog(&self) -> u64 {
-        self.backlog
-    }
-
-    /// Its packets, and its state.
-    #[inline]
-    pub(super) fn parts(&mut self) -> (Packets<'_>, &mut S) {
-        (Packets { fifo: &mut self.fifo, backlog: &mut self.backlog }, &mut self.state)
-    }
-}
-
-/// The packets of a flow.
-pub(super) struct Packets<'f> {
-    fifo: &'f mut Fifo,
-    backlog: &'f mut u64,
-}
-
-impl codel_law::Source for Packets<'_> {
-    #[inline]
-    fn take(&mut self, context: &mut QueueContext<'_>) -> Option<Handle> {
-        let handle = self.fifo.pop(context.pool)?;
-        *self.backlog -= context.pool.meta(handle).counted();
-        Some(handle)
-    }
-
-    #[inline]
-    fn backlog(&self) -> u64 {
-        *self.backlog
+        let handle = self.packets.pop(pool)?;
+        Some((handle, pool.meta(handle).counted()))
     }
 }
 
 /// Adds a flow at the end of a list.
 #[inline]
-fn append<S>(flows: &mut [Flow<S>], list: &mut List, flow: u32) {
+pub(super) fn append<S>(flows: &mut [Flow<S>], list: &mut List, flow: u32) {
     flows[flow as usize].next = NONE;
     if list.head == NONE {
         list.head = flow;

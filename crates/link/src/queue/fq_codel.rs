@@ -30,8 +30,6 @@ pub(super) const MEMORY: Param = Param {
 pub struct FqCodel {
     flows: Flows<Codel>,
     terms: Terms,
-    limit: Limit,
-    memory: u64,
     meeting: Meeting,
 }
 
@@ -59,18 +57,13 @@ impl Block for FqCodel {
     type Settings = FqCodelSettings;
 
     fn build(settings: FqCodelSettings, dice: Dice) -> Self {
-        let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
-        let (limit, meeting) = (Limit::Packets(0), Meeting::default());
-        let mut block = Self { flows: Flows::new(dice), terms, limit, memory: 0, meeting };
-        block.change(settings);
-        block
+        Self { flows: Flows::new(dice), terms: Terms::default(), meeting: Meeting::default() }.with(settings)
     }
 
     /// Applies new parameters. With another number of flows, they and their dropping states start fresh.
     fn change(&mut self, settings: FqCodelSettings) {
-        self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);
-        self.memory = settings.memory.0;
+        (self.flows.limit, self.flows.memory) = (settings.limit, settings.memory.0);
         self.terms.target = settings.target;
         self.terms.interval = settings.interval;
         self.terms.marks = settings.ecn;
@@ -103,8 +96,8 @@ impl Discipline for FqCodel {
             return Foresight::Waits;
         }
         if packet.waits_for(self.terms.target)
-            || packet.waiting.bytes + packet.bytes > self.memory
-            || !self.limit.surely_allows(packet, rate)
+            || packet.waiting.bytes + packet.bytes > self.flows.memory
+            || !self.flows.limit.surely_allows(packet, rate)
         {
             return Foresight::Waits;
         }
@@ -120,7 +113,7 @@ impl Discipline for FqCodel {
     #[inline]
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let flow = self.flows.find(context.pool.data(handle));
-        self.flows.join(context, (flow, handle), [self.limit, Limit::Bytes(self.memory)]);
+        self.flows.join(context, flow, handle);
     }
 
     /// As in CoDel.
@@ -143,8 +136,7 @@ impl Discipline for FqCodel {
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next {
         let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
-            let (mut packets, law) = flow.parts();
-            let handle = law.dequeue(settings, context, &mut packets)?;
+            let handle = flow.state.dequeue(settings, context, &mut flow.packets)?;
             Some((handle, context.pool.meta(handle).counted()))
         });
         taken.map_or(Next::Empty, Next::Packet)

@@ -2,7 +2,7 @@
 
 use super::fair::Flows;
 use super::fq_codel::MEMORY;
-use super::pie::{ALPHA, BETA, BURST, TARGET, UPDATE, may_mark};
+use super::pie::{ALPHA, BETA, BURST, TARGET, UPDATE};
 use super::pie_law::{Gains, Pie, Terms};
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM, signal};
 use super::{Admission, Discipline, Next, QueueContext};
@@ -23,9 +23,7 @@ pub struct FqPie {
     /// The flow of the last packet, or segment, that asked for admission, until it joins.
     admitted: Option<usize>,
     terms: Terms,
-    limit: Limit,
     marks: bool,
-    memory: u64,
     dice: Dice,
 }
 
@@ -67,28 +65,16 @@ impl Block for FqPie {
     type Settings = FqPieSettings;
 
     fn build(settings: FqPieSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            flows: Flows::new(Dice::seeded(dice.draw())),
-            admitted: None,
-            terms: Terms::default(),
-            limit: Limit::Packets(0),
-            marks: false,
-            memory: 0,
-            dice,
-        };
-        block.change(settings);
-        block
+        let flows = Flows::new(Dice::seeded(dice.draw()));
+        Self { flows, admitted: None, terms: Terms::default(), marks: false, dice }.with(settings)
     }
 
     /// Applies new parameters. With another number of flows, they and their probabilities start fresh.
     fn change(&mut self, settings: FqPieSettings) {
-        self.limit = settings.limit;
         self.flows.set(settings.flows, settings.quantum.0);
-        self.memory = settings.memory.0;
-        self.terms = Terms {
-            gains: Gains::new(settings.target, settings.update, settings.alpha, settings.beta),
-            burst: settings.burst,
-        };
+        (self.flows.limit, self.flows.memory) = (settings.limit, settings.memory.0);
+        let gains = Gains::new(settings.target, settings.update, settings.alpha, settings.beta);
+        self.terms = Terms { gains, burst: settings.burst };
         self.marks = settings.ecn;
     }
 }
@@ -99,7 +85,7 @@ impl Discipline for FqPie {
         let number = self.flows.find(packet.frame());
         self.admitted = Some(number);
         let flow = self.flows.flow(number);
-        let backlog = flow.backlog();
+        let backlog = flow.packets.bytes;
         let FlowState { law, waits } = &mut flow.state;
         if backlog == 0 {
             // Its last packet may have been dropped to make room.
@@ -107,7 +93,7 @@ impl Discipline for FqPie {
         }
         law.catch_up(&self.terms, packet.now, || *waits);
         if law.chooses(&self.terms, backlog, &mut self.dice) {
-            return signal(self.marks && may_mark(law), packet);
+            return signal(self.marks && law.may_mark(), packet);
         }
         Verdict::Pass
     }
@@ -116,7 +102,7 @@ impl Discipline for FqPie {
     fn push(&mut self, context: &mut QueueContext<'_>, handle: Handle) {
         let flow = self.admitted.take().unwrap_or_else(|| self.flows.find(context.pool.data(handle)));
         debug_assert_eq!(flow, self.flows.find(context.pool.data(handle)));
-        self.flows.join(context, (flow, handle), [self.limit, Limit::Bytes(self.memory)]);
+        self.flows.join(context, flow, handle);
     }
 
     /// The first packet of each flow gives its delay.
@@ -124,7 +110,7 @@ impl Discipline for FqPie {
         while let Some(handle) = waiting.pop(context.pool) {
             let number = self.flows.find(context.pool.data(handle));
             let flow = self.flows.flow(number);
-            if flow.backlog() == 0 {
+            if flow.packets.bytes == 0 {
                 let waits = context.now.since(Nanos(context.pool.meta(handle).arrival)).0;
                 flow.state.waits = waits;
                 flow.state.law.take_over(&self.terms, context.now, waits);
@@ -145,7 +131,7 @@ impl Discipline for FqPie {
         let settings = &self.terms;
         let taken = self.flows.pop(|flow| {
             let (handle, bytes) = flow.pop(context.pool)?;
-            let empty = flow.backlog() == 0;
+            let empty = flow.packets.bytes == 0;
             let FlowState { law, waits } = &mut flow.state;
             law.catch_up(settings, context.now, || *waits);
             let waited = context.now.since(Nanos(context.pool.meta(handle).arrival)).0;

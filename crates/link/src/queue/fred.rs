@@ -20,7 +20,7 @@ use longwire_units::{Bytes, Probability};
 /// guarantees each flow some packets (Stoica, Shenker & Zhang, "Core-stateless fair queueing", 1998, where it
 /// is FRED-2); the other drops everything there, as RED does. The average is also updated when packets leave.
 /// Packets count until they are sent; flows with the same hash are treated as one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Fred {
     average: Average,
     early: Early,
@@ -84,32 +84,16 @@ impl Block for Fred {
     type Settings = FredSettings;
 
     fn build(settings: FredSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            average: Average::new(),
-            early: Early::new(Dice::seeded(dice.draw())),
-            flows: Vec::new(),
-            active: 0,
-            fifo: Fifo::EMPTY,
-            sending: None,
-            limit: Limit::Packets(0),
-            marks: false,
-            min_q: 0,
-            used: 0,
-            stale: false,
-            seed: dice.draw(),
-        };
-        block.change(settings);
-        block
+        let early = Early::new(Dice::seeded(dice.draw()));
+        Self { early, seed: dice.draw(), ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters; the average stays. With another number of flows, they start fresh with the
     /// waiting packets.
     fn change(&mut self, settings: FredSettings) {
-        let (min, max, max_p, weight) =
-            (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
         self.limit = settings.limit;
-        self.early.set((min, max), in_steps(max_p), false);
-        self.average.set_weight(weight, settings.mean_packet.0);
+        self.early.set((settings.min, settings.max), in_steps(settings.max_p.bits()), false);
+        self.average.set_weight(settings.weight.0, settings.mean_packet.0);
         self.min_q = settings.min_q as u32;
         self.marks = settings.ecn;
         let used = settings.flows as u32;

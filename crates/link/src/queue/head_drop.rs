@@ -3,21 +3,15 @@
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, QueueContext};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_block::{DropReason, Stateless, Verdict};
 use longwire_packet::Handle;
 use longwire_settings::Settings;
 
-/// A first-in-first-out queue that drops at its head.
+/// First in, first out; drops the oldest packet to make room for arrivals.
 ///
 /// An arrival that exceeds the limit joins, and packets are dropped from the head until the limit holds; the
 /// packet being sent stays. Senders notice the loss earlier than with tail drop, by the queueing delay. After
 /// the limit was lowered, an arrival drops no more than it adds.
-#[derive(Debug)]
-pub struct HeadDrop {
-    limit: Limit,
-}
-
-/// First in, first out; drops the oldest packet to make room for arrivals.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",
@@ -26,23 +20,12 @@ pub struct HeadDrop {
         1996",
     live
 )]
-pub struct HeadDropSettings {
+pub struct HeadDrop {
     #[setting(like = LIMIT)]
     limit: Limit,
 }
 
-impl Block for HeadDrop {
-    type Settings = HeadDropSettings;
-
-    fn build(settings: HeadDropSettings, _: Dice) -> Self {
-        Self { limit: settings.limit }
-    }
-
-    /// Applies a new limit from the next arrival on.
-    fn change(&mut self, settings: HeadDropSettings) {
-        self.limit = settings.limit;
-    }
-}
+impl Stateless for HeadDrop {}
 
 impl Discipline for HeadDrop {
     /// Drops only packets that would not fit into an empty queue.
@@ -63,10 +46,8 @@ impl Discipline for HeadDrop {
         }
     }
 
-    fn adopt(&mut self, context: &mut QueueContext<'_>, mut waiting: Fifo) {
-        while let Some(handle) = waiting.pop(context.pool) {
-            context.append(handle);
-        }
+    fn adopt(&mut self, context: &mut QueueContext<'_>, waiting: Fifo) {
+        context.books.list.append(context.pool, waiting);
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 const NONE: u32 = u32::MAX;
 
 /// Items numbered from 0, each in the heap at most once. Ties go to the lower number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Heap {
     items: Vec<(u128, u32)>,
     /// Position of each item.

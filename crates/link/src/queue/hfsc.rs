@@ -1,10 +1,10 @@
 //! HFSC: a tree of classes with guarantees of delay and rate, shares of the rest, and upper limits, each
 //! given by a service curve.
 
-use super::classes::{ClassError, ClassSet, Classed, Line, read_lines};
+use super::classes::{ClassSet, Classed, Line, read_lines};
 use super::curve::Service;
 use super::hfsc_tree::{Curves, Plan, ROOT, Tree};
-use crate::filter::Piece;
+use crate::piece::{LineError, Piece};
 use longwire_block::{Block, Dice, Grammar};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
@@ -68,11 +68,11 @@ impl Block for Hfsc {
 
     /// Applies other classes, which start fresh. Waiting packets are reassigned by the new conditions.
     fn change(&mut self, settings: HfscSettings) {
-        self.replace(settings.classes);
+        self.wanted = settings.classes;
     }
 }
 
-fn read(text: &str) -> Result<ClassSet<Plan>, ClassError> {
+fn read(text: &str) -> Result<ClassSet<Plan>, LineError> {
     let lines = read_lines(text, &["rt", "ls", "ul"], "\"web ls 3 Mbit/s if tcp port 80\"")?;
     let mut plan = Plan { classes: vec![Curves::default()], leaves: Vec::new() };
     let mut paths = vec!["root"];
@@ -87,14 +87,14 @@ fn read(text: &str) -> Result<ClassSet<Plan>, ClassError> {
         }
         let path = path.strip_prefix("root.").unwrap_or(path);
         if paths.contains(&path) {
-            return Err(line.error(line.name, "give it another name: one before has this one"));
+            return Err(line.name.found("give it another name: one before has this one"));
         }
         let parent = match path.rsplit_once('.') {
             None => ROOT,
             Some((parent, _)) => paths
                 .iter()
                 .position(|known| *known == parent)
-                .ok_or_else(|| line.error(line.name, &format!("write a line for \"{parent}\" before it")))?,
+                .ok_or_else(|| line.name.found(format!("write a line for \"{parent}\" before it")))?,
         };
         let own = |line: &Line<'_>| {
             let own = line.name.text;
@@ -103,7 +103,7 @@ fn read(text: &str) -> Result<ClassSet<Plan>, ClassError> {
         if lines.iter().any(own) {
             line.holds_no_packets()?;
             if curves.share.is_none() || curves.real_time.is_some() {
-                return Err(line.error(line.name, "give it ls and no rt: there are classes below it"));
+                return Err(line.name.found("give it ls and no rt: there are classes below it"));
             }
         } else {
             plan.leaves.push(plan.classes.len());
@@ -112,67 +112,57 @@ fn read(text: &str) -> Result<ClassSet<Plan>, ClassError> {
         paths.push(path);
         plan.classes.push(Curves { parent, ..curves });
     }
-    let mut index = 0;
-    let mut holding = lines;
-    holding.retain(|_| {
-        index += 1;
-        leaves.contains(&(index - 1))
-    });
-    ClassSet::new(holding, plan)
+    let holding = lines.into_iter().enumerate().filter(|(index, _)| leaves.contains(index));
+    ClassSet::new(holding.map(|(_, line)| line).collect(), plan)
 }
 
 /// The upper limit of the whole link.
-fn root(line: &Line<'_>, curves: Curves, index: usize) -> Result<Option<Service>, ClassError> {
+fn root(line: &Line<'_>, curves: Curves, index: usize) -> Result<Option<Service>, LineError> {
     line.holds_no_packets()?;
     if index > 0 || curves.share.is_some() || curves.real_time.is_some() {
-        return Err(line.error(line.name, "write root first, and nothing but ul: it is the link itself"));
+        return Err(line.name.found("write root first, and nothing but ul: it is the link itself"));
     }
     Ok(curves.upper)
 }
 
-fn curves(line: &Line<'_>) -> Result<Curves, ClassError> {
+fn curves(line: &Line<'_>) -> Result<Curves, LineError> {
     let mut curves = Curves::default();
     for &(word, piece) in &line.settings {
-        let (first, knee, second) = curve(line, piece)?;
+        let (first, knee, second) = curve(piece)?;
         let (curve, may_pause) = match word {
             "rt" => (&mut curves.real_time, first.0 > 0 || second.0 > 0),
             "ls" => (&mut curves.share, first.0 > 0 && second.0 > 0),
             _ => (&mut curves.upper, first.0 > 0 && second.0 > 0),
         };
         if !may_pause {
-            return Err(line.error(piece, "write rates above 0: it would never send"));
+            return Err(piece.found("write rates above 0: it would never send"));
         }
         *curve = Some(Service::new(first, knee, second));
     }
     if line.name.text != "root" && curves.share.is_none() {
         if curves.real_time.is_none() {
-            return Err(line.error(line.name, "give it rt, ls or both, such as \"ls 1 Mbit/s\""));
+            return Err(line.name.found("give it rt, ls or both, such as \"ls 1 Mbit/s\""));
         }
         if curves.upper.is_some() {
-            return Err(line.error(line.name, "give it ls too, or leave out ul: it limits what is shared"));
+            return Err(line.name.found("give it ls too, or leave out ul: it limits what is shared"));
         }
     }
     Ok(curves)
 }
 
 /// Parses a rate, or a rate, a time and a rate.
-fn curve(line: &Line<'_>, piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), ClassError> {
-    let quantities = quantities(piece);
-    let failed =
-        |piece: Piece<'_>, source| ClassError::Unit { class: line.class, column: piece.column(), source };
-    let rate = |piece: Piece<'_>| match piece.text.parse::<Rate>() {
-        Ok(Rate::UNLIMITED) => Err(line.error(piece, "write a rate up to 400 Gbit/s")),
-        Ok(rate) => Ok(rate),
-        Err(source) => Err(failed(piece, source)),
+fn curve(piece: Piece<'_>) -> Result<(Rate, Nanos, Rate), LineError> {
+    let rate = |piece: Piece<'_>| match piece.parse::<Rate>()? {
+        Rate::UNLIMITED => Err(piece.found("write a rate up to 400 Gbit/s")),
+        rate => Ok(rate),
     };
-    match quantities[..] {
+    match quantities(piece)[..] {
         [only] => rate(only).map(|rate| (rate, Nanos::ZERO, rate)),
         [first, knee, second] => {
-            let knee_piece = knee;
-            let knee: Nanos = knee.text.parse().map_err(|source| failed(knee_piece, source))?;
+            let knee = knee.parse()?;
             Ok((rate(first)?, knee, rate(second)?))
         }
-        _ => Err(line.error(piece, "write a rate such as \"1 Mbit/s\", or \"2 Mbit/s 10 ms 1 Mbit/s\"")),
+        _ => Err(piece.found("write a rate such as \"1 Mbit/s\", or \"2 Mbit/s 10 ms 1 Mbit/s\"")),
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Tree {
 }
 
 /// A class among its siblings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Class {
     parent: usize,
     /// Its place among its siblings.
@@ -64,7 +64,7 @@ struct Class {
 }
 
 /// A class's data about its children.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Brood {
     classes: Box<[usize]>,
     active: usize,
@@ -77,7 +77,7 @@ struct Brood {
     top: u128,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Leaf {
     class: usize,
     real_time: Option<Service>,
@@ -106,23 +106,13 @@ impl Scheduler for Tree {
                 leaf: plan.leaves.iter().position(|&leaf| leaf == number),
                 share,
                 upper,
-                active: false,
-                total: 0,
-                time: 0,
-                curve: Curve::UNBOUNDED,
-                free: 0,
-                limit: Curve::UNBOUNDED,
-                fit: 0,
                 brood: Brood::new(of(number)),
+                ..Class::default()
             }
         };
-        let leaf = |&class: &usize| Leaf {
-            class,
-            real_time: plan.classes[class].real_time,
-            deadlines: Curve::UNBOUNDED,
-            eligible: Curve::UNBOUNDED,
-            served: 0,
-            deadline: 0,
+        let leaf = |&class: &usize| {
+            let real_time = plan.classes[class].real_time;
+            Leaf { class, real_time, ..Leaf::default() }
         };
         Self {
             classes: (0..plan.classes.len()).map(class).collect(),
@@ -361,7 +351,7 @@ impl Class {
 impl Brood {
     fn new(classes: Box<[usize]>) -> Self {
         let (fit, unfit) = (Heap::new(classes.len()), Heap::new(classes.len()));
-        Self { classes, active: 0, fit, unfit, floor: 0, selected: 0, top: 0 }
+        Self { classes, fit, unfit, ..Self::default() }
     }
 
     /// Records that a child has reached this virtual time, selected by it or not.

@@ -1,7 +1,7 @@
 //! Parallel queues in one discipline: bands and classes.
 
 use super::QueueContext;
-use super::leaf::{LaneJoin, Leaf};
+use super::leaf::Leaf;
 use super::settings::Limit;
 use crate::fifo::Fifo;
 use longwire_block::DropReason;
@@ -40,9 +40,10 @@ impl Lanes {
         self.lanes.iter().map(of_lane).sum()
     }
 
-    /// Adds a packet at the end of a lane, or drops it there.
+    /// Adds a packet at the end of a lane, or drops it there. Returns whether the lane was empty before, and
+    /// is no longer.
     #[inline(always)]
-    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> LaneJoin {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> bool {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
             return leaf.join(context, handle);
@@ -51,7 +52,7 @@ impl Lanes {
         let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.counted());
         if lane.limit.is_exceeded(packets, bytes, context.rate) {
             context.drop(handle, DropReason::QueueFull);
-            return LaneJoin::Dropped;
+            return false;
         }
         lane.add(context.pool, handle)
     }
@@ -121,24 +122,23 @@ impl Lanes {
         let mut all = Fifo::EMPTY;
         self.sending = None;
         for lane in &mut self.lanes {
-            let mut waiting = lane.drain(pool);
-            while let Some(handle) = waiting.pop(pool) {
-                all.push(pool, handle);
-            }
+            let waiting = lane.drain(pool);
+            all.append(pool, waiting);
         }
         all
     }
 }
 
 impl Lane {
+    /// Adds a packet. Returns whether it is the only one.
     #[inline(always)]
-    fn add(&mut self, pool: &mut Pool, handle: Handle) -> LaneJoin {
-        let joined = if self.fifo.is_empty() { LaneJoin::First } else { LaneJoin::Behind };
+    fn add(&mut self, pool: &mut Pool, handle: Handle) -> bool {
+        let was_empty = self.fifo.is_empty();
         let meta = pool.meta(handle);
         self.packets += u64::from(meta.segments);
         self.bytes += meta.counted();
         self.fifo.push(pool, handle);
-        joined
+        was_empty
     }
 
     fn drain(&mut self, pool: &mut Pool) -> Fifo {

@@ -28,17 +28,6 @@ impl Eq for LeafPlan {}
 /// The parameter with classes, which a class's discipline can't have.
 pub(super) const CLASSES: &str = "classes";
 
-/// Result of adding a packet to a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LaneJoin {
-    /// There was no room.
-    Dropped,
-    /// No other waits there.
-    First,
-    /// Others wait in front of it.
-    Behind,
-}
-
 /// The rows of disciplines that a class can have: those without classes that always have a packet to send
 /// while one waits.
 pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
@@ -74,8 +63,8 @@ impl Leaf {
         size_of::<Self>() + self.queue.record_bytes() + self.queue.memory_bytes()
     }
 
-    /// Asks the discipline about a packet, and adds or drops it.
-    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> LaneJoin {
+    /// Asks the discipline about a packet, and adds or drops it. Returns whether it makes the class busy.
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> bool {
         let meta = context.pool.meta(handle);
         let verdict = self.queue.admit(&Admission {
             now: context.now,
@@ -94,7 +83,7 @@ impl Leaf {
             }
             Verdict::Drop(reason) => {
                 context.drop(handle, reason);
-                return LaneJoin::Dropped;
+                return false;
             }
         }
         let was_empty = self.next.is_none();
@@ -105,11 +94,7 @@ impl Leaf {
         if was_empty {
             *next = chosen(queue, &mut context);
         }
-        match (was_empty, self.next.is_none()) {
-            (_, true) => LaneJoin::Dropped,
-            (true, false) => LaneJoin::First,
-            (false, false) => LaneJoin::Behind,
-        }
+        was_empty && !self.next.is_none()
     }
 
     /// Takes over packets that waited elsewhere.
@@ -152,10 +137,8 @@ impl Leaf {
         if !next.is_none() {
             all.push(pool, next);
         }
-        for mut list in [self.books.list.take(), self.queue.drain(pool)] {
-            while let Some(handle) = list.pop(pool) {
-                all.push(pool, handle);
-            }
+        for list in [self.books.list.take(), self.queue.drain(pool)] {
+            all.append(pool, list);
         }
         self.waiting = Waiting::default();
         all

@@ -7,6 +7,7 @@ mod classes;
 pub mod codel;
 mod codel_law;
 mod context;
+mod counted;
 mod curve;
 pub mod drr;
 pub mod dualpi2;
@@ -27,7 +28,6 @@ mod pie_law;
 pub mod priority;
 pub mod red;
 pub mod rio;
-mod service;
 mod settings;
 pub mod sred;
 pub mod tail_drop;
@@ -41,7 +41,6 @@ mod template;
 pub use ahead::{Ahead, Foresight};
 pub(crate) use ahead::{Decide, Decides};
 pub use context::{QueueContext, Waiting, WaitingList};
-pub use service::Service;
 
 use crate::fifo::Fifo;
 use ahead::{Meeting, decide};
@@ -144,7 +143,8 @@ pub trait Discipline: Block {
         self.plain()
     }
 
-    /// Whether everything is decided at admission: `push` and `pop` are the defaults above.
+    /// Whether everything is decided at admission: `push` and `pop` are the defaults above. Several segments
+    /// of a train may then wait as one packet.
     #[inline]
     fn plain(&self) -> bool {
         false
@@ -168,10 +168,7 @@ pub trait Discipline: Block {
     /// was passed; `rate` is the expected departure rate. Such a link counts only what it must:
     /// [`Discipline::push`] and [`Discipline::pop`] are not called for the packet.
     #[inline]
-    fn foresee(&mut self, _packet: &Ahead<'_>, _rate: impl FnOnce() -> Rate) -> Foresight
-    where
-        Self: Sized,
-    {
+    fn foresee(&mut self, _packet: &Ahead<'_>, _rate: impl FnOnce() -> Rate) -> Foresight {
         Foresight::Counts
     }
 
@@ -196,11 +193,6 @@ pub trait Discipline: Block {
         waiting
     }
 
-    /// Whether several segments of a train may wait as one packet. Not if `pop` decides about each.
-    fn whole_trains(&self) -> bool {
-        false
-    }
-
     /// Bytes of its tables besides its own record, whether or not packets wait: flows, classes, lists.
     fn memory_bytes(&self) -> usize {
         0
@@ -209,39 +201,43 @@ pub trait Discipline: Block {
     /// Admits a packet and lets it join. The link's path through the discipline, compiled for each, as are
     /// the following.
     #[inline]
-    fn enter(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) -> Verdict
-    where
-        Self: Sized,
-    {
+    fn enter(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) -> Verdict {
         service.enter(self, (handle, now, bytes))
     }
 
     /// Lets an admitted packet join.
     #[inline]
-    fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64)
-    where
-        Self: Sized,
-    {
+    fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64) {
         service.join(self, (handle, now, bytes));
     }
 
     /// Puts in flight the packet being sent, and all behind it whose last bit is sent by `until`.
     #[inline]
-    fn send(&mut self, service: &mut impl Service, until: Nanos)
-    where
-        Self: Sized,
-    {
+    fn send(&mut self, service: &mut impl Service, until: Nanos) {
         service.send(self, until);
     }
 
     /// Begins the next packet at `start`, after a pause or at the end of the previous one.
     #[inline]
-    fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool)
-    where
-        Self: Sized,
-    {
+    fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool) {
         service.begin(self, start, pause);
     }
+}
+
+/// A link whose discipline is temporarily taken out, so that both are mutable: its path through the
+/// discipline, compiled for each. A packet comes with its time and counted bytes.
+pub trait Service {
+    /// See [`Discipline::enter`].
+    fn enter<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64)) -> Verdict;
+
+    /// See [`Discipline::join`].
+    fn join<Q: Discipline>(&mut self, queue: &mut Q, packet: (Handle, Nanos, u64));
+
+    /// See [`Discipline::send`].
+    fn send<Q: Discipline>(&mut self, queue: &mut Q, until: Nanos);
+
+    /// See [`Discipline::begin`].
+    fn begin<Q: Discipline>(&mut self, queue: &mut Q, start: Nanos, pause: bool);
 }
 
 crate::stage::stage! {
@@ -282,7 +278,6 @@ crate::stage::stage! {
     fn plain(&self) -> bool;
     fn foresees(&self) -> bool;
     fn due(&self) -> Nanos;
-    fn whole_trains(&self) -> bool;
     fn memory_bytes(&self) -> usize;
     apart
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict;

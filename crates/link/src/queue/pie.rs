@@ -1,6 +1,6 @@
 //! PIE: drops arrivals with a probability controlled by the queueing delay.
 
-use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
+use super::pie_law::{Gains, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
 use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
 use crate::fifo::Fifo;
@@ -53,20 +53,13 @@ pub(super) const BETA: Param = Param {
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
-/// Whether a packet selected at this probability may be marked instead of dropped: below 10 % (RFC 8033,
-/// section 5.1).
-#[inline]
-pub(super) fn may_mark(law: &Law) -> bool {
-    law.probability() < ONE / 10
-}
-
 /// A first-in-first-out queue under PIE.
 ///
 /// The delay is the time of the waiting bytes, the packet being sent included, at the departure rate. Updates
 /// happen every `update` from the first packet on; those between two packets are executed when the second
 /// comes or is sent, with the queue at their time. ECN-capable packets are marked, if configured, while the
 /// probability is below 10 %.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pie {
     law: Law,
     terms: Terms,
@@ -101,25 +94,14 @@ impl Block for Pie {
     type Settings = PieSettings;
 
     fn build(settings: PieSettings, dice: Dice) -> Self {
-        let mut block = Self {
-            law: Law::default(),
-            terms: Terms::default(),
-            limit: Limit::Packets(0),
-            marks: false,
-            backlog: 0,
-            dice,
-        };
-        block.change(settings);
-        block
+        Self { dice, ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters; the probability stays.
     fn change(&mut self, settings: PieSettings) {
         self.limit = settings.limit;
-        self.terms = Terms {
-            gains: Gains::new(settings.target, settings.update, settings.alpha, settings.beta),
-            burst: settings.burst,
-        };
+        let gains = Gains::new(settings.target, settings.update, settings.alpha, settings.beta);
+        self.terms = Terms { gains, burst: settings.burst };
         self.marks = settings.ecn;
     }
 }
@@ -133,7 +115,7 @@ impl Discipline for Pie {
             self.law.overflowed();
             Verdict::Drop(DropReason::QueueFull)
         } else if self.law.chooses(&self.terms, packet.bytes_waiting, &mut self.dice) {
-            signal(self.marks && may_mark(&self.law), packet)
+            signal(self.marks && self.law.may_mark(), packet)
         } else {
             Verdict::Pass
         };
@@ -177,10 +159,8 @@ impl Discipline for Pie {
         context.append(handle);
     }
 
-    fn adopt(&mut self, context: &mut QueueContext<'_>, mut packets: Fifo) {
-        while let Some(handle) = packets.pop(context.pool) {
-            context.append(handle);
-        }
+    fn adopt(&mut self, context: &mut QueueContext<'_>, packets: Fifo) {
+        context.books.list.append(context.pool, packets);
         self.backlog = context.bytes_waiting();
         self.law.take_over(&self.terms, context.now, waiting(self.backlog, context.rate));
     }

@@ -191,10 +191,11 @@ impl Pie {
         self.gathered = 0;
     }
 
-    /// The drop probability, in steps of 2⁻⁶².
+    /// Whether a packet selected at this probability may be marked instead of dropped: below 10 % (RFC 8033,
+    /// section 5.1).
     #[inline]
-    pub(super) fn probability(&self) -> u64 {
-        self.probability
+    pub(super) fn may_mark(&self) -> bool {
+        self.probability < ONE / 10
     }
 }
 

@@ -1,7 +1,8 @@
 //! Strict priority: while a band has packets, those behind it wait.
 
-use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
+use super::classes::{ClassSet, Classed, Scheduler, read_lines};
 use super::settings::{LIMIT, Limit};
+use crate::piece::LineError;
 use longwire_block::{Block, Dice, Grammar};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
@@ -72,7 +73,7 @@ impl Block for Priority {
     /// Applies new bands. Waiting packets go to the bands of the new settings, in the order in which they
     /// would have been sent.
     fn change(&mut self, settings: PrioritySettings) {
-        self.replace(settings.set());
+        self.wanted = settings.set();
     }
 }
 
@@ -86,7 +87,7 @@ impl PrioritySettings {
     }
 }
 
-fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
+fn read(text: &str) -> Result<ClassSet<Bands>, LineError> {
     let lines = read_lines(text, &[], "\"voice limit 20 ms if dscp ef\"")?;
     let bands = Bands(lines.len());
     ClassSet::new(lines, bands)

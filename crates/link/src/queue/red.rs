@@ -23,7 +23,7 @@ use longwire_units::{Bytes, Probability};
 /// two, and 1 − count·p_b rounded down to one, so that shifts suffice. It has that paper's defect: only an
 /// accepted packet updates the average, so that once above `max` it never falls again and everything is
 /// dropped until the queue is changed. It counts packets, and is not gentle.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Red {
     average: Average,
     early: Early,
@@ -37,8 +37,9 @@ pub struct Red {
     dice: Dice,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Choice)]
 enum Profile {
+    #[default]
     Floyd,
     Osaka,
 }
@@ -106,26 +107,15 @@ impl Block for Red {
     type Settings = RedSettings;
 
     fn build(settings: RedSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            average: Average::new(),
-            early: Early::new(Dice::seeded(dice.draw())),
-            limit: settings.limit,
-            marks: false,
-            in_bytes: false,
-            profile: Profile::Floyd,
-            per_mean: 0,
-            shifts: Shifts::default(),
-            dice,
-        };
-        block.change(settings);
-        block
+        let early = Early::new(Dice::seeded(dice.draw()));
+        Self { early, dice, ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters; the average stays.
     fn change(&mut self, settings: RedSettings) {
-        let (min, max, max_p, weight) =
-            (settings.min, settings.max, settings.max_p.bits(), settings.weight.0);
-        let mean = settings.mean_packet.0;
+        let RedSettings { min, max, max_p, weight: Millionths(weight), mean_packet: Bytes(mean), .. } =
+            settings;
+        let max_p = max_p.bits();
         self.limit = settings.limit;
         self.average.set_weight(weight, mean);
         self.per_mean = CERTAIN / mean;
@@ -162,11 +152,6 @@ impl Discipline for Red {
 
     #[inline]
     fn plain(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn whole_trains(&self) -> bool {
         true
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// thresholds that drop Out first. By default those of lowest drop precedence of assured forwarding (RFC
 /// 2597: AF11, AF21, AF31, AF41) are In. Packets other than IP are Out. Neither is gentle. The packet being
 /// sent counts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Rio {
     all: Average,
     inside: Average,
@@ -98,36 +98,17 @@ impl Block for Rio {
     type Settings = RioSettings;
 
     fn build(settings: RioSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            all: Average::new(),
-            inside: Average::new(),
-            early_in: Early::new(Dice::seeded(dice.draw())),
-            early_out: Early::new(Dice::seeded(dice.draw())),
-            fifo: Fifo::EMPTY,
-            limit: Limit::Packets(0),
-            marks: false,
-            codes: 0,
-            waiting_in: 0,
-            sends_in: false,
-        };
-        block.change(settings);
-        block
+        let mut early = || Early::new(Dice::seeded(dice.draw()));
+        Self { early_in: early(), early_out: early(), ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters; the averages stay. Waiting packets are treated as In or Out by the new list.
     fn change(&mut self, settings: RioSettings) {
         self.limit = settings.limit;
         self.codes = *settings.codes;
-        let (in_min, in_max, in_p, out_min, out_max, out_p) = (
-            settings.in_min,
-            settings.in_max,
-            settings.in_max_p.bits(),
-            settings.out_min,
-            settings.out_max,
-            settings.out_max_p.bits(),
-        );
-        self.early_in.set((in_min, in_max), in_steps(in_p), false);
-        self.early_out.set((out_min, out_max), in_steps(out_p), false);
+        let RioSettings { in_min, in_max, in_max_p, out_min, out_max, out_max_p, .. } = settings;
+        self.early_in.set((in_min, in_max), in_steps(in_max_p.bits()), false);
+        self.early_out.set((out_min, out_max), in_steps(out_max_p.bits()), false);
         self.all.set_weight(settings.weight.0, settings.mean_packet.0);
         self.inside.set_weight(settings.weight.0, settings.mean_packet.0);
         self.marks = settings.ecn;

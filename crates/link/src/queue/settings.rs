@@ -90,6 +90,13 @@ impl Setting for Limit {
     }
 }
 
+impl Default for Limit {
+    /// No limit.
+    fn default() -> Self {
+        Self::Packets(u64::MAX)
+    }
+}
+
 impl Limit {
     /// Whether a packet may still join.
     #[inline]
@@ -100,10 +107,15 @@ impl Limit {
     /// Whether a packet may still join, however much of the backlog has been sent.
     #[inline(always)]
     pub(super) fn surely_allows(self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> bool {
-        let Waiting { packets, bytes } = packet.waiting;
+        self.has_room_in(packet.waiting, packet.bytes, rate)
+    }
+
+    /// Whether there is room for `bytes` with this backlog; the departure rate is only computed if needed.
+    #[inline(always)]
+    pub(super) fn has_room_in(self, waiting: Waiting, bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
         match self {
-            Self::Packets(limit) => u64::from(packets) < limit,
-            other => other.allows((packets.into(), bytes), packet.bytes, rate()),
+            Self::Packets(limit) => u64::from(waiting.packets) < limit,
+            other => other.allows((waiting.packets.into(), waiting.bytes), bytes, rate()),
         }
     }
 

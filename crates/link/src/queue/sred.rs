@@ -17,7 +17,7 @@ use longwire_units::Probability;
 /// on, a quarter of that from a sixth on, and else 0. Until the list is full every flow is listed and none is
 /// dropped early. The paper's counts and times of zombies, which it does not use, are not stored; flows are
 /// distinguished by a 64-bit hash.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sred {
     /// P, in steps of 2⁻⁵⁶.
     hits: u64,
@@ -34,10 +34,6 @@ pub struct Sred {
     seed: u64,
     dice: Dice,
 }
-
-/// A frequency of 1, in steps of 2⁻⁵⁶.
-#[cfg(test)]
-const ALWAYS: u64 = 1 << 56;
 
 /// Stabilized RED: estimates the number of flows and drops accordingly.
 #[derive(Debug, Settings)]
@@ -67,20 +63,7 @@ impl Block for Sred {
     type Settings = SredSettings;
 
     fn build(settings: SredSettings, mut dice: Dice) -> Self {
-        let mut block = Self {
-            hits: 0,
-            pace: 0,
-            max_p: 0,
-            replace: 0,
-            zombies: Vec::new(),
-            most: 0,
-            limit: Limit::Packets(0),
-            marks: false,
-            seed: dice.draw(),
-            dice,
-        };
-        block.change(settings);
-        block
+        Self { seed: dice.draw(), dice, ..Self::default() }.with(settings)
     }
 
     /// Applies new parameters; list and hit frequency stay, except for zombies beyond the new number.
@@ -124,11 +107,6 @@ impl Discipline for Sred {
     fn plain(&self) -> bool {
         true
     }
-
-    #[inline]
-    fn whole_trains(&self) -> bool {
-        true
-    }
 }
 
 impl Sred {
@@ -167,17 +145,21 @@ impl Sred {
             draw * many < highest << 32
         }
     }
-
-    /// The estimated number of flows, 1/P.
-    #[cfg(test)]
-    fn flows(&self) -> f64 {
-        ALWAYS as f64 / self.hits as f64
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A frequency of 1, in steps of 2⁻⁵⁶.
+    const ALWAYS: u64 = 1 << 56;
+
+    impl Sred {
+        /// The estimated number of flows, 1/P.
+        fn flows(&self) -> f64 {
+            ALWAYS as f64 / self.hits as f64
+        }
+    }
 
     fn sred() -> Sred {
         Sred::build(Settings::read(&[]).unwrap(), Dice::named(1, "sred"))

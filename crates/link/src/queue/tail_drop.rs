@@ -2,54 +2,29 @@
 
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Ahead, Discipline, Foresight, Waiting};
-use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_block::{DropReason, Stateless, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Rate;
 
-/// A first-in-first-out queue with a limit in packets, bytes or time.
-///
-/// A packet counts from acceptance until its last bit is sent. Bytes are counted as in the link's rate. A
-/// time limit lets a packet into an empty queue whatever its transmission time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TailDrop {
-    limit: Limit,
-}
-
 /// First in, first out; drops arrivals that find the queue full.
-#[derive(Debug, Settings)]
+///
+/// The limit is in packets, bytes or time. A packet counts from acceptance until its last bit is sent. Bytes
+/// are counted as in the link's rate. A time limit lets a packet into an empty queue whatever its
+/// transmission time. After the limit was lowered, waiting packets stay, even above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Settings)]
 #[settings(key = "queue", kind = "tail-drop", source = "RFC 7567, section 2", live)]
-pub struct TailDropSettings {
+pub struct TailDrop {
     #[setting(like = LIMIT)]
     limit: Limit,
 }
 
-impl Block for TailDrop {
-    type Settings = TailDropSettings;
-
-    fn build(settings: TailDropSettings, _: Dice) -> Self {
-        Self { limit: settings.limit }
-    }
-
-    /// Applies a new limit; waiting packets stay, even above it.
-    fn change(&mut self, settings: TailDropSettings) {
-        self.limit = settings.limit;
-    }
-}
-
-impl Default for TailDrop {
-    fn default() -> Self {
-        Self { limit: Limit::Packets(u64::MAX) }
-    }
-}
+impl Stateless for TailDrop {}
 
 impl TailDrop {
     /// Whether there is room for `bytes` with this backlog; the departure rate is only computed if needed.
     #[inline(always)]
     pub(crate) fn has_room(&self, waiting: Waiting, bytes: u64, rate: impl FnOnce() -> Rate) -> bool {
-        match self.limit {
-            Limit::Packets(limit) => u64::from(waiting.packets) < limit,
-            other => other.allows((waiting.packets.into(), waiting.bytes), bytes, rate()),
-        }
+        self.limit.has_room_in(waiting, bytes, rate)
     }
 
     /// Whether its limit depends on the departure rate.
@@ -74,17 +49,13 @@ impl Discipline for TailDrop {
     fn plain(&self) -> bool {
         true
     }
-
-    #[inline]
-    fn whole_trains(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_units::{Nanos, Rate};
+    use longwire_block::{Block, Dice};
+    use longwire_units::Nanos;
 
     #[test]
     fn limits_in_each_unit() {
@@ -104,7 +75,7 @@ mod tests {
             ("unlimited", 1 << 40, 1 << 50, 300, true),
         ];
         for (limit, packets_waiting, bytes_waiting, rate, accepted) in table {
-            let values = TailDropSettings::read(&[("limit", limit)]).unwrap();
+            let values = TailDrop::read(&[("limit", limit)]).unwrap();
             let mut queue = TailDrop::build(values, Dice::named(0, ""));
             let admission = Admission {
                 idle_since: Nanos::ZERO,

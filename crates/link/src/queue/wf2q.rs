@@ -1,7 +1,8 @@
 //! WF²Q+: classes share the link by weight, and none is ever served more than a packet ahead of its share.
 
-use super::classes::{ClassError, ClassSet, Classed, Scheduler, read_lines};
+use super::classes::{ClassSet, Classed, Scheduler, read_lines};
 use super::heap::Heap;
+use crate::piece::LineError;
 use longwire_block::{Block, Dice, Grammar};
 use longwire_settings::Settings;
 use longwire_units::{Nanos, Rate};
@@ -65,7 +66,7 @@ impl Block for Wf2q {
 
     /// Applies other classes, which start fresh. Waiting packets are reassigned by the new conditions.
     fn change(&mut self, settings: Wf2qSettings) {
-        self.replace(settings.classes);
+        self.wanted = settings.classes;
     }
 }
 
@@ -73,21 +74,21 @@ impl Block for Wf2q {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Weights(Box<[u32]>);
 
-fn read(text: &str) -> Result<ClassSet<Weights>, ClassError> {
+fn read(text: &str) -> Result<ClassSet<Weights>, LineError> {
     let lines = read_lines(text, &["weight"], "\"web weight 3 if tcp port 80\"")?;
     let mut weights = Vec::with_capacity(lines.len());
     for line in &lines {
         let fix = "write \"weight\" and a whole number from 1 to 1000000";
-        let Some((_, piece)) = line.settings.first() else { return Err(line.error(line.name, fix)) };
+        let Some((_, piece)) = line.settings.first() else { return Err(line.name.found(fix)) };
         let digits = piece.text.bytes().all(|byte| byte.is_ascii_digit());
         let weight = piece.text.parse().ok().filter(|weight| digits && (1..=MAX_WEIGHT).contains(weight));
-        weights.push(weight.ok_or_else(|| line.error(*piece, fix))?);
+        weights.push(weight.ok_or_else(|| piece.found(fix))?);
     }
     ClassSet::new(lines, Weights(weights.into()))
 }
 
 /// The scheduler.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Shares {
     classes: Box<[Share]>,
     /// 2⁶³ divided by the sum of all weights, rounded up.
@@ -131,12 +132,9 @@ impl Scheduler for Shares {
         Self {
             classes: weights.iter().map(share).collect(),
             inverse: one.div_ceil(sum),
-            time: 0,
-            sent: 0,
-            since: Nanos::ZERO,
             waiting: Heap::new(weights.len()),
             eligible: Heap::new(weights.len()),
-            top: 0,
+            ..Self::default()
         }
     }
 
@@ -251,7 +249,8 @@ mod tests {
             assert!(error.contains(wanted), "{text}: {error}");
         }
         let many: String = (0..=1024).map(|n| format!("c{n} weight 1\n")).collect();
-        assert_eq!(read(&many).unwrap_err(), ClassError::TooMany);
+        let error = read(&many).unwrap_err().to_string();
+        assert_eq!(error, "there are more than 1024 classes; leave some out");
     }
 
     /// After 104 and 65 bytes V is 169/13, which is the S of a class of weight 5 that has sent 65.

@@ -56,14 +56,15 @@ const CELL: u64 = 53;
 const CELL_PAYLOAD: u64 = 48;
 const AAL5_TRAILER: u64 = 8;
 
+impl Default for Framing {
+    fn default() -> Self {
+        Self::ETHERNET
+    }
+}
+
 impl Framing {
     /// Frames as they are on Ethernet, with their FCS.
     pub const ETHERNET: Self = Self::of(Layer::Ethernet, 0);
-
-    /// IP packets, with this many additional bytes.
-    pub const fn ip(overhead: u16) -> Self {
-        Self { added: overhead, ..Self::of(Layer::Ip, 0) }
-    }
 
     /// This layer, with this many additional bytes.
     pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
@@ -74,11 +75,6 @@ impl Framing {
         };
         let counts_ip = matches!(layer, Layer::Ip | Layer::Atm);
         Self { layer, counts_ip, added: (overhead + framing) as u16 }
-    }
-
-    /// The framing with `bytes` more per packet.
-    pub fn plus(self, bytes: u64) -> Self {
-        Self { added: self.added.saturating_add(bytes as u16), ..self }
     }
 
     /// As [`Framing::counted`], for framings that don't need the offset of the IP header.

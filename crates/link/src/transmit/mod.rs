@@ -131,17 +131,13 @@ pub trait Sender: Block {
 }
 
 /// The state at the packet being sent, while later ones are begun ahead.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ahead<S> {
     behind: S,
     is_ahead: bool,
 }
 
 impl<S: Copy> Ahead<S> {
-    fn new(state: S) -> Self {
-        Self { behind: state, is_ahead: false }
-    }
-
     /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
     #[inline]
     fn leave_behind(&mut self, state: &S) {

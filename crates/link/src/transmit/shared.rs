@@ -9,12 +9,15 @@ use longwire_units::{Nanos, Rate};
 /// Sends nothing by itself: see the link's medium.
 #[derive(Debug)]
 pub struct Shared {
-    rate: Rate,
-    framing: Framing,
-    finish: Nanos,
+    /// The medium's.
+    pub(crate) rate: Rate,
+    pub(crate) framing: Framing,
+    /// When the medium has finished the packet being sent; never, while it has not.
+    pub(crate) finish: Nanos,
     /// A packet that the medium does not know of yet: the time since which it waits, and its counted bytes.
-    request: Option<(Nanos, u64)>,
-    share: Share,
+    pub(crate) request: Option<(Nanos, u64)>,
+    /// The station's, from now on.
+    pub(crate) share: Share,
 }
 
 /// Expected share of the medium's rate for a station.
@@ -61,26 +64,6 @@ impl Shared {
     /// The station's side of a medium with this rate and framing.
     pub(crate) fn new(rate: Rate, framing: Framing, share: Share) -> Self {
         Self { rate, framing, finish: Nanos::NEVER, request: None, share }
-    }
-
-    /// Sets the station's share from now on.
-    pub(crate) fn expect(&mut self, share: Share) {
-        self.share = share;
-    }
-
-    /// Takes the request that the medium does not know of yet.
-    pub(crate) fn take_request(&mut self) -> Option<(Nanos, u64)> {
-        self.request.take()
-    }
-
-    /// Sets the medium's rate and framing.
-    pub(crate) fn share(&mut self, rate: Rate, framing: Framing) {
-        (self.rate, self.framing) = (rate, framing);
-    }
-
-    /// Reports that the medium has finished the packet being sent at `now`.
-    pub(crate) fn end(&mut self, now: Nanos) {
-        self.finish = now;
     }
 }
 

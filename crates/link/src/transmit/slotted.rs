@@ -14,7 +14,7 @@ use longwire_units::{Nanos, Rate};
 /// slot, one after the other at the rate, up to its limit of packets or bytes (the last packet may exceed the
 /// bytes). The next slot then opens at a distance drawn in the same way from that packet's end. A slot that
 /// opens when nothing waits passes unused.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Slotted {
     framing: Framing,
     dice: Dice,
@@ -76,24 +76,7 @@ impl Block for Slotted {
     type Settings = SlottedSettings;
 
     fn build(settings: SlottedSettings, dice: Dice) -> Self {
-        let mut block = Self {
-            framing: Framing::ETHERNET,
-            dice,
-            rate: 0,
-            min: Nanos::ZERO,
-            span: 0,
-            packets: 0,
-            bytes: 0,
-            packets_left: 0,
-            bytes_left: 0,
-            slot: Nanos::ZERO,
-            gap: None,
-            start: Nanos::ZERO,
-            work: 0,
-            finish: Nanos::ZERO,
-        };
-        block.change(settings);
-        block
+        Self { dice, ..Self::default() }.with(settings)
     }
 
     /// Applies a new rate to every bit not yet sent, and new distances and limits to slots drawn from now on.

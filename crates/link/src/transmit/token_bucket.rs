@@ -14,7 +14,7 @@ use longwire_units::{Bytes, Nanos, Rate};
 /// rounding errors never accumulate. A packet larger than the burst begins when the bucket is full and owes
 /// the rest (tc-tbf drops it): the long-term rate is exact for any packet sizes. The bucket is full at the
 /// start.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TokenBucket {
     framing: Framing,
     rate: u64,
@@ -26,7 +26,7 @@ pub struct TokenBucket {
 }
 
 /// Its tokens, and the packet being sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct BucketState {
     /// Tokens at `stamp`; negative for a debt.
     tokens: i64,
@@ -75,20 +75,8 @@ impl Block for TokenBucket {
     type Settings = TokenBucketSettings;
 
     fn build(settings: TokenBucketSettings, _: Dice) -> Self {
-        let state = BucketState {
-            tokens: i64::MAX,
-            stamp: Nanos::ZERO,
-            before: (0, Nanos::ZERO),
-            start: Nanos::ZERO,
-            work: 0,
-            late: 0,
-            finish: Nanos::ZERO,
-            is_paid: true,
-        };
-        let mut block =
-            Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, ahead: Ahead::new(state) };
-        block.change(settings);
-        block
+        let state = BucketState { tokens: i64::MAX, is_paid: true, ..BucketState::default() };
+        Self { state, ..Self::default() }.with(settings)
     }
 
     /// Applies new rates to every bit not yet sent; a smaller bucket loses the excess tokens.

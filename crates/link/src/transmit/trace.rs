@@ -4,7 +4,7 @@ use super::framing::{BYTE, Framing, Layer, OVERHEAD_PARAM};
 use super::{Ahead, Sender};
 use longwire_block::{Block, Dice, Fallback, Grammar, Param, ParamKind};
 use longwire_settings::{Choice, Settings};
-use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
+use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, mahimahi};
 use longwire_units::{Nanos, Rate};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Trace {
     framing: Framing,
-    rates: Option<Arc<Rates>>,
+    rates: Arc<Rates>,
     mean: Rate,
     end: End,
     /// Beginning of the run on the engine's clock.
@@ -35,7 +35,7 @@ pub struct Trace {
 }
 
 /// The packet being sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct TraceState {
     /// Beginning of the packet being sent, or the time up to which it is settled, from the start of the run.
     start: Nanos,
@@ -48,7 +48,7 @@ struct TraceState {
 }
 
 /// A position among opportunities: the next one, and the remaining bytes of the one before it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Place {
     next: Deliveries,
     left: u64,
@@ -64,7 +64,7 @@ pub(crate) const END_PARAM: Param = Param {
     live: true,
 };
 
-/// Which bytes a trace counts.
+/// Which bytes a trace counts: `auto`, or one of [`Layer`], in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
 pub(crate) enum TraceFraming {
     Auto,
@@ -77,13 +77,7 @@ pub(crate) enum TraceFraming {
 impl TraceFraming {
     /// The layer, unless it follows from the trace.
     fn layer(self) -> Option<Layer> {
-        match self {
-            Self::Auto => None,
-            Self::Ethernet => Some(Layer::Ethernet),
-            Self::Ip => Some(Layer::Ip),
-            Self::Wire => Some(Layer::Wire),
-            Self::Atm => Some(Layer::Atm),
-        }
+        Layer::ALL.get((self as usize).checked_sub(1)?).copied()
     }
 }
 
@@ -128,61 +122,39 @@ impl Block for Trace {
     type Settings = TraceSettings;
 
     fn build(settings: TraceSettings, _: Dice) -> Self {
-        let place = Place { next: Deliveries::new(End::Loop), left: 0 };
-        let state = TraceState {
-            start: Nanos::ZERO,
-            work: 0,
-            finish: Nanos::ZERO,
-            rest: 0,
-            cursor: Cursor::new(End::Loop),
-        };
         let mut block = Self {
-            framing: Framing::ETHERNET,
-            rates: None,
+            framing: Framing::default(),
+            rates: Arc::clone(&settings.file),
             mean: Rate::MAX,
-            end: End::Loop,
+            end: settings.end,
             begin: Nanos::ZERO,
-            state,
-            ahead: Ahead::new(state),
-            from: place,
-            to: place,
+            state: TraceState::default(),
+            ahead: Ahead::default(),
+            from: Place::default(),
+            to: Place::default(),
         };
-        block.change(settings);
-        block
+        block.begin_trace();
+        block.with(settings)
     }
 
     /// Applies another trace, from the current time on, to every bit not yet sent.
     fn change(&mut self, settings: TraceSettings) {
-        let (rates, end) = (Some(settings.file), settings.end);
-        let same = match (&self.rates, &rates) {
-            (Some(old), Some(new)) => Arc::ptr_eq(old, new) && end == self.end,
-            _ => false,
+        let TraceSettings { file, end, framing, overhead } = settings;
+        self.framing = match (framing.layer(), &*file) {
+            // mahimahi counts IP packets and the four bytes that its TUN device puts before them.
+            (None, Rates::Opportunities(_)) => Framing::of(Layer::Ip, mahimahi::BYTES - 1500 + overhead),
+            (layer, _) => Framing::of(layer.unwrap_or(Layer::Ethernet), overhead),
         };
-        self.framing = match (settings.framing.layer(), rates.as_deref()) {
-            (None, Some(Rates::Opportunities(_))) => MAHIMAHI.plus(settings.overhead),
-            (layer, _) => Framing::of(layer.unwrap_or(Layer::Ethernet), settings.overhead),
-        };
-        if same {
-            return;
+        if !Arc::ptr_eq(&self.rates, &file) || self.end != end {
+            (self.rates, self.end) = (file, end);
+            self.begin_trace();
         }
-        self.mean = rates.as_deref().map_or(Rate::MAX, |rates| rates.mean().min(Rate::MAX));
-        (self.rates, self.end, self.state.rest) = (rates, end, 0);
-        self.state.cursor = Cursor::new(end);
-        self.from = Place { next: Deliveries::new(end), left: 0 };
-        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
-            self.from.next.pass(trace, self.state.start);
-        }
-        self.to = self.from;
-        self.reckon();
     }
 
     fn start(&mut self, begin: Nanos) {
         self.begin = begin;
     }
 }
-
-/// mahimahi counts IP packets and the four bytes that its TUN device puts before them.
-const MAHIMAHI: Framing = Framing::ip((mahimahi::BYTES - 1500) as u16);
 
 impl Sender for Trace {
     #[inline]
@@ -212,11 +184,11 @@ impl Sender for Trace {
 
     fn settle(&mut self, now: Nanos) {
         let now = now.since(self.begin);
-        match self.rates.as_deref() {
-            Some(Rates::Steps(steps)) => {
+        match &*self.rates {
+            Rates::Steps(steps) => {
                 self.state.work -= steps.done(&mut self.state.cursor, self.state.start, now, self.state.work);
             }
-            Some(Rates::Opportunities(trace)) => {
+            Rates::Opportunities(trace) => {
                 while self.state.work > 0
                     && (self.from.left > 0 || self.from.next.next(trace).is_some_and(|at| at <= now))
                 {
@@ -229,13 +201,12 @@ impl Sender for Trace {
                     self.state.work = self.state.work.saturating_sub(taken * BYTE);
                 }
             }
-            None => {}
         }
         self.state.start = self.state.start.max(now);
     }
 
     fn by_opportunities(&self) -> bool {
-        matches!(self.rates.as_deref(), Some(Rates::Opportunities(_)))
+        matches!(*self.rates, Rates::Opportunities(_))
     }
 
     fn next_opportunity(&self, finish: Nanos) -> Nanos {
@@ -243,7 +214,7 @@ impl Sender for Trace {
     }
 
     fn opportunity_after(&mut self, now: Nanos) -> Nanos {
-        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
+        if let Rates::Opportunities(trace) = &*self.rates {
             self.to.left = 0;
             self.to.next.pass(trace, now.since(self.begin));
         }
@@ -259,18 +230,11 @@ impl Sender for Trace {
 
     /// The highest rate of the trace; unlimited if it ends without a limit.
     fn highest(&self, _: u64) -> Rate {
-        match self.rates.as_deref() {
-            Some(rates) if self.end != End::Clear => rates.highest(),
-            _ => Rate::UNLIMITED,
-        }
+        if self.end == End::Clear { Rate::UNLIMITED } else { self.rates.highest() }
     }
 
     fn foresees(&self) -> bool {
-        match self.rates.as_deref() {
-            Some(Rates::Steps(steps)) => steps.goes_on(self.end),
-            Some(Rates::Opportunities(_)) => false,
-            None => true,
-        }
+        matches!(&*self.rates, Rates::Steps(steps) if steps.goes_on(self.end))
     }
 
     #[inline]
@@ -296,7 +260,7 @@ impl Sender for Trace {
     fn take_over(&mut self, now: Nanos, work: u64) {
         self.state.start = now.since(self.begin);
         self.state.work = work;
-        if let Some(Rates::Opportunities(trace)) = self.rates.as_deref() {
+        if let Rates::Opportunities(trace) = &*self.rates {
             self.from = self.to;
             self.from.left = 0;
             self.from.next.pass(trace, self.state.start);
@@ -308,35 +272,38 @@ impl Sender for Trace {
 impl Trace {
     /// Time of the next unused opportunity; the end of the trace, if that ends all limits.
     fn awaited(&self) -> Nanos {
-        match self.rates.as_deref() {
-            Some(Rates::Opportunities(trace)) => {
-                self.begin + self.to.next.next(trace).unwrap_or(trace.length())
-            }
-            _ => Nanos::ZERO,
+        match &*self.rates {
+            Rates::Opportunities(trace) => self.begin + self.to.next.next(trace).unwrap_or(trace.length()),
+            Rates::Steps(_) => Nanos::ZERO,
         }
     }
 
     #[inline]
     fn reckon(&mut self) {
-        match self.rates.as_deref() {
-            Some(Rates::Steps(steps)) => {
-                (self.state.finish, self.state.rest) =
-                    by_steps(steps, &mut self.state.cursor, self.state.start, self.state.work);
+        match &*self.rates {
+            Rates::Steps(steps) => {
+                let done = steps.finish(&mut self.state.cursor, self.state.start, self.state.work);
+                (self.state.finish, self.state.rest) = (done.at, done.rest);
             }
-            Some(Rates::Opportunities(trace)) => {
+            Rates::Opportunities(trace) => {
                 (self.state.finish, self.to) =
                     by_opportunities(trace, self.from, self.state.start, self.state.work);
             }
-            None => self.state.finish = self.state.start,
         }
     }
-}
 
-/// Completion of `work` by rates, and the remainder of rounding.
-#[inline]
-fn by_steps(steps: &Steps, cursor: &mut Cursor, start: Nanos, work: u64) -> (Nanos, u64) {
-    let finish = steps.finish(cursor, start, work);
-    (finish.at, finish.rest)
+    /// Begins to follow the trace, at the time reached.
+    fn begin_trace(&mut self) {
+        self.mean = self.rates.mean().min(Rate::MAX);
+        self.state.rest = 0;
+        self.state.cursor = Cursor::new(self.end);
+        self.from = Place { next: Deliveries::new(self.end), left: 0 };
+        if let Rates::Opportunities(trace) = &*self.rates {
+            self.from.next.pass(trace, self.state.start);
+        }
+        self.to = self.from;
+        self.reckon();
+    }
 }
 
 /// Time of the opportunity that takes the last of `work`, and the rest of it.
@@ -375,6 +342,7 @@ mod tests {
         for (file, framing, counted) in [
             ("3;7", "auto", 1504),
             ("3;7", "ip", 1500),
+            ("3;7", "ethernet", 1518),
             ("0 s 1 Mbit/s", "auto", 1518),
             ("0 s 1 Mbit/s", "atm", 32 * 53),
             ("10,0,1000000,0,0\n", "wire", 1538),

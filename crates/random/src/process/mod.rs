@@ -3,7 +3,6 @@
 //! Times count from the beginning of the process and are exact integers: a packet arrives at the nanosecond
 //! in which the process has accumulated the packet's work, and the remainder carries over to the next.
 
-mod capture;
 mod model;
 mod modulated;
 mod period;
@@ -39,18 +38,15 @@ enum ModelState {
 impl Process {
     /// A process with this model, beginning at time 0, with its own dice.
     pub fn new(model: Model, dice: Dice) -> Self {
-        let (state, next) = begin(&model, Nanos::ZERO, dice);
-        Self { model, state, next }
+        Self::of_model(model, dice, Nanos::ZERO)
     }
 
-    /// A process from one of the [`SPECS`] with its values.
-    pub fn build(spec: &Spec, values: &Values, dice: Dice) -> Self {
-        Self::new(Model::read(spec, values), dice)
-    }
-
-    /// A process that begins at `now`.
+    /// A process from one of the [`SPECS`] with its values, that begins at `now`.
     pub fn begun(spec: &Spec, values: &Values, dice: Dice, now: Nanos) -> Self {
-        let model = Model::read(spec, values);
+        Self::of_model(Model::read(spec, values), dice, now)
+    }
+
+    fn of_model(model: Model, dice: Dice, now: Nanos) -> Self {
         let (state, next) = begin(&model, now, dice);
         Self { model, state, next }
     }

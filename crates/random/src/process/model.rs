@@ -62,24 +62,16 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// Constant rate while on, nothing while off; both times are exponential. The initial state is drawn.
+    /// Constant rate while on, nothing while off. The initial state is drawn. Both times are exponential, or
+    /// Pareto: sums of many are self-similar then, with H = (3 − shape)/2 for a shape from 1 to 2 (Willinger,
+    /// Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
     OnOff {
         /// Rate while on.
         peak: Rate,
         /// Mean times on and off.
         means: [Nanos; 2],
-        /// Bytes of each packet.
-        size: u32,
-    },
-    /// On-off with Pareto times: sums of many are self-similar, with H = (3 − shape)/2 for a shape from 1 to
-    /// 2 (Willinger, Taqqu, Sherman & Wilson, "Self-similarity through high-variability", 1997).
-    ParetoOnOff {
-        /// Rate while on.
-        peak: Rate,
-        /// Mean times on and off.
-        means: [Nanos; 2],
-        /// The Pareto distribution's shape in millionths, above one.
-        shape: u64,
+        /// The Pareto distribution's shape in millionths, above one; none for exponential times.
+        shape: Option<u64>,
         /// Bytes of each packet.
         size: u32,
     },
@@ -114,16 +106,12 @@ impl Model {
             }
             "on-off" => {
                 let OnOffSettings { rate, on, off, size } = OnOffSettings::of(values);
-                Self::OnOff { peak: finite(rate), means: [on, off], size: size.0 as u32 }
+                Self::OnOff { peak: finite(rate), means: [on, off], shape: None, size: size.0 as u32 }
             }
             "pareto-on-off" => {
                 let ParetoOnOffSettings { rate, on, off, shape, size } = ParetoOnOffSettings::of(values);
-                Self::ParetoOnOff {
-                    peak: finite(rate),
-                    means: [on, off],
-                    shape: shape.0,
-                    size: size.0 as u32,
-                }
+                let (peak, size) = (finite(rate), size.0 as u32);
+                Self::OnOff { peak, means: [on, off], shape: Some(shape.0), size }
             }
             "replay" => {
                 let ReplaySettings { file, speed } = ReplaySettings::of(values);
@@ -150,8 +138,7 @@ impl Model {
             Self::Cbr { size, .. }
             | Self::Poisson { size, .. }
             | Self::Mmpp { size, .. }
-            | Self::OnOff { size, .. }
-            | Self::ParetoOnOff { size, .. } => size,
+            | Self::OnOff { size, .. } => size,
             Self::Replay { .. } => 0,
         }
     }
@@ -161,6 +148,9 @@ impl Model {
         match (self, other) {
             (Self::Replay { packets, .. }, Self::Replay { packets: other, .. }) => {
                 Arc::ptr_eq(packets, other)
+            }
+            (Self::OnOff { shape, .. }, Self::OnOff { shape: other, .. }) => {
+                shape.is_some() == other.is_some()
             }
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
@@ -184,7 +174,7 @@ impl Model {
         match self {
             Self::Cbr { every, .. } | Self::Poisson { every, .. } => every.per,
             Self::Mmpp { rates, .. } => rates.get(state).map_or(0, |&rate| finite(rate).0),
-            Self::OnOff { peak, .. } | Self::ParetoOnOff { peak, .. } if state == ON => peak.0,
+            Self::OnOff { peak, .. } if state == ON => peak.0,
             _ => 0,
         }
     }
@@ -193,7 +183,7 @@ impl Model {
     pub(super) fn mean_time(&self, state: usize) -> Nanos {
         match self {
             Self::Mmpp { rates, dwell, .. } if rates.len() > 1 => *dwell,
-            Self::OnOff { means, .. } | Self::ParetoOnOff { means, .. } => means[state & 1],
+            Self::OnOff { means, .. } => means[state & 1],
             _ => Nanos::NEVER,
         }
     }
@@ -204,7 +194,7 @@ impl Model {
             Self::Mmpp { rates, .. } => {
                 (rates.iter().map(|&rate| u128::from(finite(rate).0)).sum(), rates.len() as u128)
             }
-            Self::OnOff { peak, means, .. } | Self::ParetoOnOff { peak, means, .. } => {
+            Self::OnOff { peak, means, .. } => {
                 let [on, off] = means.map(|mean| u128::from(mean.0));
                 (u128::from(peak.0) * on, on + off)
             }

@@ -36,9 +36,7 @@ impl Modulated {
     pub(super) fn begin(model: &Model, now: Nanos, mut dice: Dice) -> Self {
         let state = match model {
             Model::Mmpp { rates, .. } => dice.below(rates.len() as u64) as usize,
-            Model::OnOff { means: [on, off], .. } | Model::ParetoOnOff { means: [on, off], .. } => {
-                usize::from(dice.below((*on + *off).0) >= on.0)
-            }
+            Model::OnOff { means: [on, off], .. } => usize::from(dice.below((*on + *off).0) >= on.0),
             _ => ON,
         };
         let mut begun = Self { dice, at: now, until: Nanos::NEVER, state, missing: 0, part: 0, fraction: 0 };
@@ -150,7 +148,7 @@ impl Modulated {
     fn time(&mut self, model: &Model) -> Nanos {
         match (model.mean_time(self.state), model) {
             (Nanos::NEVER, _) => Nanos::NEVER,
-            (mean, Model::ParetoOnOff { shape, .. }) => period::pareto(mean, *shape, self.dice.draw()),
+            (mean, Model::OnOff { shape: Some(shape), .. }) => period::pareto(mean, *shape, self.dice.draw()),
             (mean, _) => period::exponential(mean, self.dice.draw()),
         }
     }

@@ -1,9 +1,9 @@
 //! Names and parameters of the models, shared by traffic sources and background traffic of links.
 
-use super::capture;
-use super::replay::{Packets, Speed};
+use super::replay::{MOST_BYTES, Packets, Speed};
+use crate::frames::read_frames;
 use longwire_block::{Fallback, Grammar, Param, ParamKind, Spec, Value};
-use longwire_settings::{Millionths, Setting, Settings};
+use longwire_settings::{Millionths, Setting, Settings, plain_file};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::any::Any;
 use std::path::Path;
@@ -225,7 +225,7 @@ const PACKETS: Grammar = Grammar {
             Err(what) if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !file.exists() => {
                 Err(what)
             }
-            Err(_) => capture::read(&file).map(any),
+            Err(_) => read_capture(&file).map(any),
         }
     },
     examples: &["0 ms 1000 B, 5 ms 200 B", "0 ns 60 B"],
@@ -240,4 +240,30 @@ const SPEED: Grammar = Grammar {
 
 fn any<T: Any + Send + Sync>(value: T) -> Arc<dyn Any + Send + Sync> {
     Arc::new(value)
+}
+
+/// Most packets kept, at 16 bytes each.
+const MOST_PACKETS: usize = 1 << 26;
+
+/// Reads a pcap or pcapng file.
+///
+/// # Errors
+/// It can't be read, has another format, is damaged, or has too many frames or none.
+fn read_capture(path: &Path) -> Result<Packets, String> {
+    let named = |what: String| format!("{}: {what}", path.display());
+    let file = plain_file::open(path).map_err(|error| named(error.to_string()))?;
+    let mut list = Vec::new();
+    let read = read_frames(file, &mut |frame| {
+        if list.len() == MOST_PACKETS {
+            return Err(format!("it has more than {MOST_PACKETS} packets; cut it into pieces"));
+        }
+        // A frame beyond the maximum length was merged from several: it is as long as a packet can be.
+        list.push((frame.time, frame.original.clamp(1, MOST_BYTES)));
+        Ok(())
+    });
+    match read {
+        Ok(()) if list.is_empty() => Err(named("there is no packet in it".into())),
+        Ok(()) => Ok(Packets::new(list)),
+        Err(error) => Err(named(error.to_string())),
+    }
 }

@@ -12,7 +12,7 @@ const SECOND: f64 = 1e9;
 
 fn process(kind: &str, given: &[(&str, &str)]) -> Process {
     let spec = spec(kind).unwrap();
-    Process::build(spec, &Values::read(spec, given).unwrap(), Dice::named(1, kind))
+    Process::begun(spec, &Values::read(spec, given).unwrap(), Dice::named(1, kind), Nanos::ZERO)
 }
 
 fn change(process: &mut Process, kind: &str, given: &[(&str, &str)], now: Nanos) {
@@ -162,7 +162,7 @@ fn summed(sources: u32, kind: &str, given: &[(&str, &str)]) -> Vec<f64> {
     let values = Values::read(spec, &given).unwrap();
     let mut sum = vec![0.0; 1 << 20];
     for n in 0..sources {
-        let mut source = Process::build(spec, &values, Dice::named(1, &format!("source {n}")));
+        let mut source = Process::begun(spec, &values, Dice::named(1, &format!("source {n}")), Nanos::ZERO);
         let counts = counts(&mut source, Nanos::from_millis(10), 1 << 20);
         sum.iter_mut().zip(counts).for_each(|(sum, packets)| *sum += packets);
     }
@@ -394,7 +394,7 @@ fn every_spec_builds_and_follows_its_dice() {
             .map(|param| (param.name, given(param.name)))
             .collect();
         let values = Values::read(spec, &given).unwrap();
-        let run = |seed| times(&mut Process::build(spec, &values, Dice::named(seed, "x")), 100);
+        let run = |seed| times(&mut Process::begun(spec, &values, Dice::named(seed, "x"), Nanos::ZERO), 100);
         assert_eq!(run(1), run(1));
         assert_eq!(run(1) != run(2), !["cbr", "replay"].contains(&spec.kind), "{}", spec.kind);
     }
@@ -422,9 +422,9 @@ fn any_model() -> impl Strategy<Value = Model> {
         (proptest::collection::vec(rate.clone(), 0..5), time.clone(), size.clone())
             .prop_map(|(rates, dwell, size)| Model::Mmpp { rates: rates.into(), dwell, size }),
         (rate.clone(), time.clone(), time.clone(), size.clone())
-            .prop_map(|(peak, on, off, size)| Model::OnOff { peak, means: [on, off], size }),
+            .prop_map(|(peak, on, off, size)| Model::OnOff { peak, means: [on, off], shape: None, size }),
         (rate, time.clone(), time, 0..10_000_000u64, size).prop_map(|(peak, on, off, shape, size)| {
-            Model::ParetoOnOff { peak, means: [on, off], shape, size }
+            Model::OnOff { peak, means: [on, off], shape: Some(shape), size }
         }),
         (proptest::collection::vec((any::<u64>().prop_map(Nanos), 1..2000u32), 0..20), 1..9u32, 0..9u32)
             .prop_map(|(list, times, per)| Model::Replay {

@@ -104,11 +104,6 @@ impl Shape {
         named::shape(name)
     }
 
-    /// From −1 to 1.
-    pub fn uniform() -> Arc<Self> {
-        named::uniform()
-    }
-
     /// Parses a shape: a built-in name, a text with line ends or `;`, or the name of a file in the folder
     /// `base`. Times are shifted and scaled to mean 0 and deviation 1.
     ///
@@ -154,13 +149,6 @@ impl Shape {
         (squares - self.mean() * self.mean()).sqrt()
     }
 
-    /// The least and the greatest value, in deviations: for reports.
-    pub fn ends(&self) -> (f64, f64) {
-        let (low, high) = self.0.ends();
-        let one = f64::from(1 << SHAPE_BITS);
-        (low as f64 / one, high as f64 / one)
-    }
-
     /// A shape of knots in 2⁻²²nds of a deviation, in ascending order.
     fn of_knots(knots: Vec<i64>) -> Self {
         const MOST: i64 = (1 << 30) - 1;
@@ -171,11 +159,6 @@ impl Shape {
 impl Times {
     /// The longest time of a table.
     pub const MAX: Nanos = Nanos::from_secs(100);
-
-    /// A constant time.
-    pub fn always(time: Nanos) -> Self {
-        Self::of_means(&[(time.min(Self::MAX).0 as i64) << (TIME_BITS - 1)])
-    }
 
     /// Parses times: a text with line ends or `;`, or the name of a file in the folder `base`.
     ///
@@ -248,11 +231,6 @@ impl Times {
         named::center(&mut knots);
         Ok(Shape::of_knots(knots))
     }
-
-    /// Times from the cells' means in 2⁻⁷ ns.
-    fn of_means(means: &[i64]) -> Self {
-        Self { table: Table::new(knots_of_means(means).into()), lost: Probability::ZERO }
-    }
 }
 
 impl Chances {
@@ -278,9 +256,26 @@ impl Chances {
         // One fractional bit more than the knots.
         Probability::from_bits((self.0.at(draw) >> (FRACTION - 1)) as u64)
     }
+}
 
-    /// The mean, as a fraction: for reports.
-    pub fn mean(&self) -> f64 {
-        self.0.doubled_sum() as f64 / (2 * self.0.cells()) as f64 / (1u64 << CHANCE_BITS) as f64
+/// What tests ask about distributions.
+#[cfg(test)]
+mod facts {
+    use super::*;
+
+    impl Shape {
+        /// The least and the greatest value, in deviations.
+        pub(super) fn ends(&self) -> (f64, f64) {
+            let (low, high) = self.0.ends();
+            let one = f64::from(1 << SHAPE_BITS);
+            (low as f64 / one, high as f64 / one)
+        }
+    }
+
+    impl Chances {
+        /// The mean, as a fraction.
+        pub(super) fn mean(&self) -> f64 {
+            self.0.doubled_sum() as f64 / (2 * self.0.cells()) as f64 / (1u64 << CHANCE_BITS) as f64
+        }
     }
 }

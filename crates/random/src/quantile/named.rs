@@ -18,10 +18,6 @@ pub(super) fn shape(name: &str) -> Option<Arc<Shape>> {
     NAMES.iter().position(|known| *known == name).map(made)
 }
 
-pub(super) fn uniform() -> Arc<Shape> {
-    made(0)
-}
-
 /// The shape at that index in [`NAMES`].
 fn made(index: usize) -> Arc<Shape> {
     static MADE: [OnceLock<Arc<Shape>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];

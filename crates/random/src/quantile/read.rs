@@ -62,7 +62,7 @@ pub(super) fn times(text: &str) -> Result<TimesFile, DistributionError> {
         Format::Netem => return netem(&lines).map(TimesFile::Shape),
         Format::Profile => profile(&lines)?,
         Format::Points => Times::of_table(points(&lines, time)?),
-        Format::Samples => Times::of_means(&samples(&lines, time)?),
+        Format::Samples => Times::of_table(samples(&lines, time)?),
     };
     Ok(TimesFile::Times(found))
 }
@@ -76,7 +76,7 @@ pub(super) fn chances(text: &str) -> Result<Chances, DistributionError> {
             Err(field(&lines[0], 0, "a probability (a dummynet profile has times, not probabilities)"))
         }
         Format::Points => points(&lines, chance).map(Chances),
-        Format::Samples => Ok(Chances(Table::new(knots_of_means(&samples(&lines, chance)?).into()))),
+        Format::Samples => samples(&lines, chance).map(Chances),
     }
 }
 
@@ -184,24 +184,23 @@ fn netem(lines: &[Line]) -> Result<Shape, DistributionError> {
     Ok(Shape::of_knots(knots_of_means(&values)))
 }
 
-/// Parses samples, one per line, into the means of cells: up to 16384, each its own; more, several per cell.
-fn samples(lines: &[Line], read: Reader) -> Result<Vec<i64>, DistributionError> {
-    let one = |line| alone(line).and_then(|()| read(line, 0));
+/// Parses samples, one per line: each is the mean of a cell; of more than 16384, several share one.
+fn samples(lines: &[Line], read: Reader) -> Result<Table<i64>, DistributionError> {
+    let one = |line| {
+        count(line, 1, "a file of samples has one in each line")?;
+        read(line, 0)
+    };
     let mut values: Vec<_> = lines.iter().map(one).collect::<Result<_, _>>()?;
     values.sort_unstable();
-    if values.len() <= MAX_CELLS {
-        return Ok(values);
+    if values.len() > MAX_CELLS {
+        let count = values.len() as u128;
+        let edge = |index: usize| {
+            Probability::from_bits((u128::from(Probability::ONE.bits()) * index as u128 / count) as u64)
+        };
+        let steps = values.iter().enumerate().flat_map(|(i, &x)| [(edge(i), x), (edge(i + 1), x)]);
+        values = Curve { points: steps.collect() }.means(MAX_CELLS);
     }
-    let count = values.len() as u128;
-    let edge = |index: usize| {
-        Probability::from_bits((u128::from(Probability::ONE.bits()) * index as u128 / count) as u64)
-    };
-    let steps = values.iter().enumerate().flat_map(|(i, &x)| [(edge(i), x), (edge(i + 1), x)]);
-    Ok(Curve { points: steps.collect() }.means(MAX_CELLS))
-}
-
-fn alone(line: &Line) -> Result<(), DistributionError> {
-    count(line, 1, "a file of samples has one in each line")
+    Ok(Table::new(knots_of_means(&values).into()))
 }
 
 fn count(line: &Line, wanted: usize, why: &'static str) -> Result<(), DistributionError> {
@@ -271,7 +270,8 @@ fn profile(lines: &[Line]) -> Result<Times, DistributionError> {
         count(line, 2, "a dummynet profile has two in each line, a word and its value, or a point")?;
         match (line.fields[0].to_ascii_lowercase().as_str(), delay_first) {
             ("name" | "bw", _) => {}
-            ("samples", _) => samples_word(line)?,
+            ("samples", _) if matches!(line.fields[1].parse::<usize>(), Ok(2..=PROFILE_MOST)) => {}
+            ("samples", _) => return Err(field(line, 1, "a whole number from 2 to 1024")),
             ("loss-level", _) => level = share(line, 1)?,
             ("prob", _) if line.fields[1].eq_ignore_ascii_case("delay") => delay_first = Some(false),
             ("delay", _) if line.fields[1].eq_ignore_ascii_case("prob") => delay_first = Some(true),
@@ -306,13 +306,6 @@ fn profile(lines: &[Line]) -> Result<Times, DistributionError> {
     }
     let lost = Probability::from_bits(Probability::ONE.bits() - level.bits());
     Ok(Times { lost, ..Times::of_table(table_of(points, level)?) })
-}
-
-fn samples_word(line: &Line) -> Result<(), DistributionError> {
-    match line.fields[1].parse::<usize>() {
-        Ok(2..=PROFILE_MOST) => Ok(()),
-        _ => Err(field(line, 1, "a whole number from 2 to 1024")),
-    }
 }
 
 /// Reads the field with that index, in half the unit of the knots.
