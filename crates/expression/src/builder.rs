@@ -76,6 +76,14 @@ impl Builder {
         Block { start: left.start, yes: right.yes, no: joined(left.no, right.no) }
     }
 
+    /// Conjunction with what was built before, if anything was.
+    pub fn and_after(&mut self, left: Option<Block>, right: Block) -> Block {
+        match left {
+            Some(left) => self.and(left, right),
+            None => right,
+        }
+    }
+
     /// Disjunction; `right` was built after `left`.
     pub fn or(&mut self, left: Block, right: Block) -> Block {
         self.close(&left.no, right.start);

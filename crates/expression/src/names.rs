@@ -1,195 +1,69 @@
 //! Names for numbers, and words of pcap-filter that Longwire does not support.
 
-use crate::primitive::Protocol;
+use crate::primitive::Protocol::{self, *};
+
+/// A table of names, each with its value.
+macro_rules! table {
+    ($($name:literal $value:expr,)+) => { &[$(($name, $value)),+] };
+}
 
 /// Protocols by their pcap-filter names.
-pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("ether", Protocol::Ether),
-    ("link", Protocol::Ether),
-    ("ip", Protocol::Ip),
-    ("ip6", Protocol::Ip6),
-    ("arp", Protocol::Arp),
-    ("rarp", Protocol::Rarp),
-    ("icmp", Protocol::Icmp),
-    ("icmp6", Protocol::Icmp6),
-    ("igmp", Protocol::Igmp),
-    ("tcp", Protocol::Tcp),
-    ("udp", Protocol::Udp),
-    ("sctp", Protocol::Sctp),
-    ("esp", Protocol::Esp),
-    ("ah", Protocol::Ah),
-    ("pim", Protocol::Pim),
-    ("vrrp", Protocol::Vrrp),
-];
+pub(crate) const PROTOCOLS: &[(&str, Protocol)] = table! {
+    "ether" Ether, "link" Ether, "ip" Ip, "ip6" Ip6,
+    "arp" Arp, "rarp" Rarp, "icmp" Icmp, "icmp6" Icmp6,
+    "igmp" Igmp, "tcp" Tcp, "udp" Udp, "sctp" Sctp,
+    "esp" Esp, "ah" Ah, "pim" Pim, "vrrp" Vrrp,
+};
 
 /// Words that begin a primitive and are not protocols, or occur inside one.
-pub(crate) const WORDS: &[&str] = &[
-    "and",
-    "or",
-    "not",
-    "src",
-    "dst",
-    "host",
-    "net",
-    "mask",
-    "port",
-    "portrange",
-    "proto",
-    "less",
-    "greater",
-    "len",
-    "broadcast",
-    "multicast",
-    "vlan",
-    "dscp",
-    "ecn",
-    "tos",
-    "mark",
-];
+pub(crate) const WORDS: &str = "\
+    and or not src dst host net mask port portrange proto less greater len broadcast multicast vlan dscp \
+    ecn tos mark";
 
 /// EtherTypes allowed after `ether proto`.
 pub(crate) const ETHERTYPES: &[(&str, u32)] =
     &[("ip", 0x0800), ("arp", 0x0806), ("rarp", 0x8035), ("ip6", 0x86dd)];
 
 /// Protocol numbers allowed after `proto` (IANA "Assigned Internet Protocol Numbers").
-pub(crate) const PROTOCOL_NUMBERS: &[(&str, u32)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("tcp", 6),
-    ("udp", 17),
-    ("gre", 47),
-    ("esp", 50),
-    ("ah", 51),
-    ("icmp6", 58),
-    ("ospf", 89),
-    ("pim", 103),
-    ("vrrp", 112),
-    ("sctp", 132),
-];
+pub(crate) const PROTOCOL_NUMBERS: &[(&str, u32)] = table! {
+    "icmp" 1, "igmp" 2, "tcp" 6, "udp" 17, "gre" 47, "esp" 50, "ah" 51, "icmp6" 58, "ospf" 89, "pim" 103,
+    "vrrp" 112, "sctp" 132,
+};
 
 /// Ports (IANA "Service Name and Transport Protocol Port Number Registry").
-pub(crate) const PORTS: &[(&str, u32)] = &[
-    ("ftp-data", 20),
-    ("ftp", 21),
-    ("ssh", 22),
-    ("telnet", 23),
-    ("smtp", 25),
-    ("domain", 53),
-    ("bootps", 67),
-    ("bootpc", 68),
-    ("tftp", 69),
-    ("http", 80),
-    ("kerberos", 88),
-    ("pop3", 110),
-    ("sunrpc", 111),
-    ("ntp", 123),
-    ("imap2", 143),
-    ("snmp", 161),
-    ("bgp", 179),
-    ("ldap", 389),
-    ("https", 443),
-    ("syslog", 514),
-    ("submission", 587),
-    ("ldaps", 636),
-    ("imaps", 993),
-    ("pop3s", 995),
-    ("nfs", 2049),
-    ("mysql", 3306),
-    ("postgresql", 5432),
-    ("sip", 5060),
-    ("mdns", 5353),
-];
+pub(crate) const PORTS: &[(&str, u32)] = table! {
+    "ftp-data" 20, "ftp" 21, "ssh" 22, "telnet" 23, "smtp" 25, "domain" 53, "bootps" 67, "bootpc" 68,
+    "tftp" 69, "http" 80, "kerberos" 88, "pop3" 110, "sunrpc" 111, "ntp" 123, "imap2" 143, "snmp" 161,
+    "bgp" 179, "ldap" 389, "https" 443, "syslog" 514, "submission" 587, "ldaps" 636, "imaps" 993,
+    "pop3s" 995, "nfs" 2049, "mysql" 3306, "postgresql" 5432, "sip" 5060, "mdns" 5353,
+};
 
 /// Numbers in arithmetic, as pcap-filter(7) names them: offsets of fields, ICMP types (RFC 792; IANA "ICMPv6
 /// Parameters"), TCP flags.
-pub(crate) const CONSTANTS: &[(&str, u32)] = &[
-    ("icmptype", 0),
-    ("icmpcode", 1),
-    ("icmp6type", 0),
-    ("icmp6code", 1),
-    ("tcpflags", 13),
-    ("icmp-echoreply", 0),
-    ("icmp-unreach", 3),
-    ("icmp-sourcequench", 4),
-    ("icmp-redirect", 5),
-    ("icmp-echo", 8),
-    ("icmp-routeradvert", 9),
-    ("icmp-routersolicit", 10),
-    ("icmp-timxceed", 11),
-    ("icmp-paramprob", 12),
-    ("icmp-tstamp", 13),
-    ("icmp-tstampreply", 14),
-    ("icmp-ireq", 15),
-    ("icmp-ireqreply", 16),
-    ("icmp-maskreq", 17),
-    ("icmp-maskreply", 18),
-    ("icmp6-destinationunreach", 1),
-    ("icmp6-packettoobig", 2),
-    ("icmp6-timeexceeded", 3),
-    ("icmp6-parameterproblem", 4),
-    ("icmp6-echo", 128),
-    ("icmp6-echoreply", 129),
-    ("icmp6-multicastlistenerquery", 130),
-    ("icmp6-multicastlistenerreportv1", 131),
-    ("icmp6-multicastlistenerdone", 132),
-    ("icmp6-routersolicit", 133),
-    ("icmp6-routeradvert", 134),
-    ("icmp6-neighborsolicit", 135),
-    ("icmp6-neighboradvert", 136),
-    ("icmp6-redirect", 137),
-    ("icmp6-routerrenum", 138),
-    ("icmp6-nodeinformationquery", 139),
-    ("icmp6-nodeinformationresponse", 140),
-    ("icmp6-ineighbordiscoverysolicit", 141),
-    ("icmp6-ineighbordiscoveryadvert", 142),
-    ("icmp6-multicastlistenerreportv2", 143),
-    ("icmp6-homeagentdiscoveryrequest", 144),
-    ("icmp6-homeagentdiscoveryreply", 145),
-    ("icmp6-mobileprefixsolicit", 146),
-    ("icmp6-mobileprefixadvert", 147),
-    ("icmp6-certpathsolicit", 148),
-    ("icmp6-certpathadvert", 149),
-    ("icmp6-multicastrouteradvert", 151),
-    ("icmp6-multicastroutersolicit", 152),
-    ("icmp6-multicastrouterterm", 153),
-    ("tcp-fin", 0x01),
-    ("tcp-syn", 0x02),
-    ("tcp-rst", 0x04),
-    ("tcp-push", 0x08),
-    ("tcp-ack", 0x10),
-    ("tcp-urg", 0x20),
-    ("tcp-ece", 0x40),
-    ("tcp-cwr", 0x80),
-];
+pub(crate) const CONSTANTS: &[(&str, u32)] = table! {
+    "icmptype" 0, "icmpcode" 1, "icmp6type" 0, "icmp6code" 1, "tcpflags" 13, "icmp-echoreply" 0,
+    "icmp-unreach" 3, "icmp-sourcequench" 4, "icmp-redirect" 5, "icmp-echo" 8, "icmp-routeradvert" 9,
+    "icmp-routersolicit" 10, "icmp-timxceed" 11, "icmp-paramprob" 12, "icmp-tstamp" 13,
+    "icmp-tstampreply" 14, "icmp-ireq" 15, "icmp-ireqreply" 16, "icmp-maskreq" 17, "icmp-maskreply" 18,
+    "icmp6-destinationunreach" 1, "icmp6-packettoobig" 2, "icmp6-timeexceeded" 3,
+    "icmp6-parameterproblem" 4, "icmp6-echo" 128, "icmp6-echoreply" 129, "icmp6-multicastlistenerquery" 130,
+    "icmp6-multicastlistenerreportv1" 131, "icmp6-multicastlistenerdone" 132, "icmp6-routersolicit" 133,
+    "icmp6-routeradvert" 134, "icmp6-neighborsolicit" 135, "icmp6-neighboradvert" 136, "icmp6-redirect" 137,
+    "icmp6-routerrenum" 138, "icmp6-nodeinformationquery" 139, "icmp6-nodeinformationresponse" 140,
+    "icmp6-ineighbordiscoverysolicit" 141, "icmp6-ineighbordiscoveryadvert" 142,
+    "icmp6-multicastlistenerreportv2" 143, "icmp6-homeagentdiscoveryrequest" 144,
+    "icmp6-homeagentdiscoveryreply" 145, "icmp6-mobileprefixsolicit" 146, "icmp6-mobileprefixadvert" 147,
+    "icmp6-certpathsolicit" 148, "icmp6-certpathadvert" 149, "icmp6-multicastrouteradvert" 151,
+    "icmp6-multicastroutersolicit" 152, "icmp6-multicastrouterterm" 153, "tcp-fin" 0x01, "tcp-syn" 0x02,
+    "tcp-rst" 0x04, "tcp-push" 0x08, "tcp-ack" 0x10, "tcp-urg" 0x20, "tcp-ece" 0x40, "tcp-cwr" 0x80,
+};
 
 /// Code points of differentiated services (RFC 2474, 2597, 3246, 5865, 8622).
-pub(crate) const CODE_POINTS: &[(&str, u32)] = &[
-    ("default", 0),
-    ("be", 0),
-    ("le", 1),
-    ("cs0", 0),
-    ("cs1", 8),
-    ("af11", 10),
-    ("af12", 12),
-    ("af13", 14),
-    ("cs2", 16),
-    ("af21", 18),
-    ("af22", 20),
-    ("af23", 22),
-    ("cs3", 24),
-    ("af31", 26),
-    ("af32", 28),
-    ("af33", 30),
-    ("cs4", 32),
-    ("af41", 34),
-    ("af42", 36),
-    ("af43", 38),
-    ("cs5", 40),
-    ("va", 44),
-    ("ef", 46),
-    ("cs6", 48),
-    ("cs7", 56),
-];
+pub(crate) const CODE_POINTS: &[(&str, u32)] = table! {
+    "default" 0, "be" 0, "le" 1, "cs0" 0, "cs1" 8, "af11" 10, "af12" 12, "af13" 14, "cs2" 16, "af21" 18,
+    "af22" 20, "af23" 22, "cs3" 24, "af31" 26, "af32" 28, "af33" 30, "cs4" 32, "af41" 34, "af42" 36,
+    "af43" 38, "cs5" 40, "va" 44, "ef" 46, "cs6" 48, "cs7" 56,
+};
 
 /// Congestion bits (RFC 3168, RFC 9331).
 pub(crate) const CONGESTION: &[(&str, u32)] = &[("not-ect", 0), ("ect1", 1), ("ect0", 2), ("ce", 3)];
@@ -273,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_near_word_is_suggested() {
-        let words = || WORDS.iter().copied();
+        let words = || WORDS.split(' ');
         assert_eq!(nearest("hsot", words()), Some("host"));
         assert_eq!(nearest("PORT", words()), Some("port"));
         assert_eq!(nearest("elephant", words()), None);

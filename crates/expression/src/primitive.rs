@@ -104,6 +104,13 @@ impl Primitives {
         self.equal(self.link_type, Width::Half, u32::MAX, wanted)
     }
 
+    /// A test of packets with this EtherType; false for others.
+    fn of_type(&mut self, ethertype: u32, test: impl FnOnce(&mut Self) -> Block) -> Block {
+        let announced = self.ethertype(ethertype);
+        let found = test(self);
+        self.builder.and(announced, found)
+    }
+
     /// A block that is always true.
     pub fn always(&mut self) -> Block {
         self.builder.compare(Load::Length, 0, Relation::Equal, 0)
@@ -121,24 +128,24 @@ impl Primitives {
     /// `proto N`: the number in the IPv4 header; for IPv6 in the fixed header, or in a fragment header after
     /// it.
     pub fn numbered(&mut self, number: u32, family: Family) -> Block {
-        let v4 = (family != Family::V6).then(|| {
-            let ip = self.ethertype(IPV4);
-            let found = self.equal(self.network() + 9, Width::Byte, u32::MAX, number);
-            self.builder.and(ip, found)
-        });
-        let v6 = (family != Family::V4).then(|| {
-            let ip6 = self.ethertype(IPV6);
-            let found = self.equal(self.network() + 6, Width::Byte, u32::MAX, number);
-            let fragment = self.equal(self.network() + 6, Width::Byte, u32::MAX, FRAGMENT);
-            let within = self.equal(self.network() + 40, Width::Byte, u32::MAX, number);
-            let within = self.builder.and(fragment, within);
-            let found = self.builder.or(found, within);
-            self.builder.and(ip6, found)
-        });
-        match (v4, v6) {
-            (Some(v4), Some(v6)) => self.builder.or(v4, v6),
-            (Some(block), None) | (None, Some(block)) => block,
-            (None, None) => self.always(),
+        let byte = |this: &mut Self, at| this.equal(this.network() + at, Width::Byte, u32::MAX, number);
+        let v4 = |this: &mut Self| this.of_type(IPV4, |this| byte(this, 9));
+        let v6 = |this: &mut Self| {
+            this.of_type(IPV6, |this| {
+                let found = byte(this, 6);
+                let fragment = this.equal(this.network() + 6, Width::Byte, u32::MAX, FRAGMENT);
+                let within = byte(this, 40);
+                let within = this.builder.and(fragment, within);
+                this.builder.or(found, within)
+            })
+        };
+        match family {
+            Family::V4 => v4(self),
+            Family::V6 => v6(self),
+            Family::Both => {
+                let (v4, v6) = (v4(self), v6(self));
+                self.builder.or(v4, v6)
+            }
         }
     }
 
@@ -149,9 +156,8 @@ impl Primitives {
         }
         let (number, family) = protocol.number()?;
         if family == Family::V6 {
-            let ip6 = self.ethertype(IPV6);
-            let found = self.equal(self.network() + 6, Width::Byte, u32::MAX, number);
-            return Some(self.builder.and(ip6, found));
+            let at = self.network() + 6;
+            return Some(self.of_type(IPV6, |this| this.equal(at, Width::Byte, u32::MAX, number)));
         }
         let found = self.numbered(number, Family::V4);
         let first = self.first_fragment();
@@ -182,53 +188,47 @@ impl Primitives {
 
     /// `ip multicast`, 224.0.0.0 and above, as in pcap-filter.
     pub fn ip_multicast(&mut self) -> Block {
-        let ip = self.ethertype(IPV4);
         let first = Load::Frame { at: self.network() + 16, width: Width::Byte };
-        let group = self.builder.compare(first, u32::MAX, Relation::GreaterOrEqual, 224);
-        self.builder.and(ip, group)
+        self.of_type(IPV4, |this| this.builder.compare(first, u32::MAX, Relation::GreaterOrEqual, 224))
     }
 
     /// `ip6 multicast`: ff00::/8.
     pub fn ip6_multicast(&mut self) -> Block {
-        let ip6 = self.ethertype(IPV6);
-        let group = self.equal(self.network() + 24, Width::Byte, u32::MAX, 0xff);
-        self.builder.and(ip6, group)
+        let first = self.network() + 24;
+        self.of_type(IPV6, |this| this.equal(first, Width::Byte, u32::MAX, 0xff))
     }
 
     /// An IPv4 address or prefix, in the packets of `protocol`; by default in IP, ARP and RARP.
     pub fn v4(&mut self, protocol: Option<Protocol>, side: Side, address: u32, mask: u32) -> Block {
-        let parts = [(Width::Word, mask, address)];
-        let ip = matches!(protocol, None | Some(Protocol::Ip)).then(|| {
-            let ip = self.ethertype(IPV4);
-            let found = self.addresses(side, self.network() + 12, self.network() + 16, &parts);
-            self.builder.and(ip, found)
-        });
-        let arp = (protocol != Some(Protocol::Ip)).then(|| {
-            let announced = match protocol.and_then(Protocol::ethertype) {
-                Some(ethertype) => self.ethertype(ethertype),
-                None => {
-                    let arp = self.ethertype(ARP);
-                    let rarp = self.ethertype(RARP);
-                    self.builder.or(arp, rarp)
-                }
-            };
-            let found = self.addresses(side, self.network() + 14, self.network() + 24, &parts);
-            self.builder.and(announced, found)
-        });
-        match (ip, arp) {
-            (Some(ip), Some(arp)) => self.builder.or(ip, arp),
-            (Some(block), None) | (None, Some(block)) => block,
-            (None, None) => self.always(),
+        let (network, parts) = (self.network(), [(Width::Word, mask, address)]);
+        let in_ip = |this: &mut Self| {
+            this.of_type(IPV4, |this| this.addresses(side, network + 12, network + 16, &parts))
+        };
+        let in_arp = |this: &mut Self, announced: Block| {
+            let found = this.addresses(side, network + 14, network + 24, &parts);
+            this.builder.and(announced, found)
+        };
+        match protocol.and_then(Protocol::ethertype) {
+            Some(IPV4) => in_ip(self),
+            Some(ethertype) => {
+                let announced = self.ethertype(ethertype);
+                in_arp(self, announced)
+            }
+            None => {
+                let ip = in_ip(self);
+                let (arp, rarp) = (self.ethertype(ARP), self.ethertype(RARP));
+                let announced = self.builder.or(arp, rarp);
+                let arp = in_arp(self, announced);
+                self.builder.or(ip, arp)
+            }
         }
     }
 
     /// An IPv6 address or prefix.
     pub fn v6(&mut self, side: Side, address: u128, mask: u128) -> Block {
-        let ip6 = self.ethertype(IPV6);
         let word = |shift: u32| (Width::Word, (mask >> shift) as u32, (address >> shift) as u32);
-        let parts = [word(96), word(64), word(32), word(0)];
-        let found = self.addresses(side, self.network() + 8, self.network() + 24, &parts);
-        self.builder.and(ip6, found)
+        let (network, parts) = (self.network(), [word(96), word(64), word(32), word(0)]);
+        self.of_type(IPV6, |this| this.addresses(side, network + 8, network + 24, &parts))
     }
 
     /// Ports `low` to `high` of TCP, UDP and SCTP, or of `protocol` only. For IPv6 directly after the fixed
@@ -238,20 +238,20 @@ impl Primitives {
         let one = protocol.and_then(Protocol::number).map(|(number, _)| [number]);
         let numbers = one.as_ref().map_or(&all[..], |one| &one[..]);
         let network = self.network();
-        let ip = self.ethertype(IPV4);
-        let carried = self.one_of(network + 9, Width::Byte, numbers);
-        let v4 = self.builder.and(ip, carried);
-        let first = self.first_fragment();
-        let v4 = self.builder.and(v4, first);
-        let behind = |at| Load::Behind { header: network, at: network + at, width: Width::Half };
-        let found = self.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
-        let v4 = self.builder.and(v4, found);
-        let ip6 = self.ethertype(IPV6);
-        let carried = self.one_of(network + 6, Width::Byte, numbers);
-        let v6 = self.builder.and(ip6, carried);
-        let behind = |at| Load::Frame { at: network + 40 + at, width: Width::Half };
-        let found = self.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
-        let v6 = self.builder.and(v6, found);
+        let v4 = self.of_type(IPV4, |this| {
+            let carried = this.one_of(network + 9, Width::Byte, numbers);
+            let first = this.first_fragment();
+            let carried = this.builder.and(carried, first);
+            let behind = |at| Load::Behind { header: network, at: network + at, width: Width::Half };
+            let found = this.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
+            this.builder.and(carried, found)
+        });
+        let v6 = self.of_type(IPV6, |this| {
+            let carried = this.one_of(network + 6, Width::Byte, numbers);
+            let behind = |at| Load::Frame { at: network + 40 + at, width: Width::Half };
+            let found = this.side(side, |this, at| this.within(behind(at), low, high), 0, 2);
+            this.builder.and(carried, found)
+        });
         self.builder.or(v4, v6)
     }
 
@@ -271,13 +271,10 @@ impl Primitives {
 
     /// Bits of the type of service (IPv4) or traffic class (IPv6).
     pub fn traffic_class(&mut self, mask: u32, value: u32) -> Block {
-        let ip = self.ethertype(IPV4);
-        let v4 = self.equal(self.network() + 1, Width::Byte, mask, value);
-        let v4 = self.builder.and(ip, v4);
-        let ip6 = self.ethertype(IPV6);
+        let network = self.network();
+        let v4 = self.of_type(IPV4, |this| this.equal(network + 1, Width::Byte, mask, value));
         // After four bits of version, before twenty of flow label.
-        let v6 = self.equal(self.network(), Width::Half, mask << 4, value << 4);
-        let v6 = self.builder.and(ip6, v6);
+        let v6 = self.of_type(IPV6, |this| this.equal(network, Width::Half, mask << 4, value << 4));
         self.builder.or(v4, v6)
     }
 
@@ -316,10 +313,7 @@ impl Primitives {
         for &(width, mask, value) in parts {
             if mask != 0 {
                 let part = self.equal(at, width, mask, value);
-                whole = Some(match whole {
-                    Some(before) => self.builder.and(before, part),
-                    None => part,
-                });
+                whole = Some(self.builder.and_after(whole, part));
             }
             at += if width == Width::Half { 2 } else { 4 };
         }

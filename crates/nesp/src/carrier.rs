@@ -224,27 +224,26 @@ pub fn wrap(ends: &MessageEnds, message: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(14 + 8 + IPV6_HEADER + 8 + message.len());
     frame.extend([&to[..], &from, ends.tags.as_slice()].concat());
     let length = (8 + message.len()) as u16;
-    match &ends.udp {
-        None => frame.extend([&ETHERTYPE.to_be_bytes()[..], message].concat()),
+    let (ethertype, ip, datagram) = match &ends.udp {
+        None => (ETHERTYPE, Vec::new(), message.to_vec()),
         Some(UdpEnds::V4 { from, to }) => {
             let [high, low] = (20 + length).to_be_bytes();
             let mut ip = vec![0x45, 0, high, low, 0, 0, 0x40, 0, 64, UDP, 0, 0];
             ip.extend([from.0.octets(), to.0.octets()].concat());
             let sum = checksum(&ip, 0);
             ip[10..12].copy_from_slice(&sum.to_be_bytes());
-            frame.extend(IPV4.to_be_bytes());
-            let udp = write_datagram((from.1, to.1), message, &ip[12..]);
-            frame.extend([ip, udp].concat());
+            let datagram = write_datagram((from.1, to.1), message, &ip[12..]);
+            (IPV4, ip, datagram)
         }
         Some(UdpEnds::V6 { from, to }) => {
             let [high, low] = length.to_be_bytes();
             let mut ip = vec![0x60, 0, 0, 0, high, low, UDP, 64];
             ip.extend([from.0.octets(), to.0.octets()].concat());
-            frame.extend(IPV6.to_be_bytes());
-            let udp = write_datagram((from.1, to.1), message, &ip[8..]);
-            frame.extend([ip, udp].concat());
+            let datagram = write_datagram((from.1, to.1), message, &ip[8..]);
+            (IPV6, ip, datagram)
         }
-    }
+    };
+    frame.extend([&ethertype.to_be_bytes()[..], &ip, &datagram].concat());
     frame.resize(frame.len().max(SHORTEST_FRAME), 0);
     frame
 }

@@ -3,95 +3,71 @@
 use crate::message::Malformed;
 use std::borrow::Cow;
 
-/// Kinds of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A simplex link.
-    Link,
-    /// A traffic source.
-    Source,
-    /// A shared medium.
-    Medium,
-    /// A router: its routes.
-    Router,
-    /// A program of a router, by `ROUTER/NAME`.
-    Forwarder,
-    /// A flow that shares a router's processors, by `ROUTER/FLOW`: its weight.
-    Flow,
-    /// A port.
-    Port,
-}
+/// Defines an enum whose variants have numbers in items, from 1 in their order, and words.
+macro_rules! numbered {
+    ($(#[$about:meta])+ $name:ident { $($(#[$help:meta])+ $variant:ident $word:literal;)+ }) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$help])+ $variant),+ }
 
-impl Kind {
-    /// All kinds, in the order in which lists have them.
-    pub const ALL: [Self; 7] =
-        [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Forwarder, Self::Flow, Self::Port];
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
 
-    /// Its number in an item, from 1.
-    const fn number(self) -> u8 {
-        self as u8 + 1
-    }
+            fn from_number(number: u8) -> Option<Self> {
+                Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+            }
 
-    /// Its word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::Source => "source",
-            Self::Medium => "medium",
-            Self::Router => "router",
-            Self::Forwarder => "forwarder",
-            Self::Flow => "flow",
-            Self::Port => "port",
+            /// Its number in an item.
+            const fn number(self) -> u8 {
+                self as u8 + 1
+            }
+
+            /// The word for it in machine-readable output.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
         }
+    };
+}
+
+numbered! {
+    /// Kinds of objects, in the order in which lists have them.
+    Kind {
+        /// A simplex link.
+        Link "link";
+        /// A traffic source.
+        Source "source";
+        /// A shared medium.
+        Medium "medium";
+        /// A router: its routes.
+        Router "router";
+        /// A program of a router, by `ROUTER/NAME`.
+        Forwarder "forwarder";
+        /// A flow that shares a router's processors, by `ROUTER/FLOW`: its weight.
+        Flow "flow";
+        /// A port.
+        Port "port";
     }
 }
 
-/// Reason for a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorCode {
-    /// There is no such object.
-    UnknownObject,
-    /// There is no such setting, or it can't have this value.
-    BadValue,
-    /// Requests may only read here.
-    NotPermitted,
-    /// The time is in the past, or too far in the future.
-    BadTime,
-    /// Resources are exhausted now.
-    TooMany,
-    /// Not possible now.
-    Unavailable,
-    /// The request is inconsistent.
-    BadRequest,
-}
-
-impl ErrorCode {
-    const ALL: [Self; 7] = [
-        Self::UnknownObject,
-        Self::BadValue,
-        Self::NotPermitted,
-        Self::BadTime,
-        Self::TooMany,
-        Self::Unavailable,
-        Self::BadRequest,
-    ];
-
-    /// Its number in an item, from 1.
-    const fn number(self) -> u8 {
-        self as u8 + 1
-    }
-
-    /// The word for it in machine-readable output.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::UnknownObject => "unknown-object",
-            Self::BadValue => "bad-value",
-            Self::NotPermitted => "not-permitted",
-            Self::BadTime => "bad-time",
-            Self::TooMany => "too-many",
-            Self::Unavailable => "unavailable",
-            Self::BadRequest => "bad-request",
-        }
+numbered! {
+    /// Reason for a refusal.
+    ErrorCode {
+        /// There is no such object.
+        UnknownObject "unknown-object";
+        /// There is no such setting, or it can't have this value.
+        BadValue "bad-value";
+        /// Requests may only read here.
+        NotPermitted "not-permitted";
+        /// The time is in the past, or too far in the future.
+        BadTime "bad-time";
+        /// Resources are exhausted now.
+        TooMany "too-many";
+        /// Not possible now.
+        Unavailable "unavailable";
+        /// The request is inconsistent.
+        BadRequest "bad-request";
     }
 }
 
@@ -135,37 +111,21 @@ impl Item<'_> {
 
     /// Appends it to a body. Texts longer than 1000 bytes, and names longer than 255, are truncated.
     pub fn write(&self, body: &mut Vec<u8>) {
-        let start = body.len();
-        let mut begin = |number: u8| body.extend_from_slice(&[number, 0, 0]);
-        match self {
-            Self::Object(kind, name) => {
-                begin(OBJECT);
-                body.push(kind.number());
-                body.extend_from_slice(cut(name, MOST_NAME).as_bytes());
-            }
+        let (number, head, text) = match self {
+            Self::Object(kind, name) => (OBJECT, vec![kind.number()], cut(name, MOST_NAME)),
             Self::Setting(name, value) => {
-                begin(SETTING);
-                let name = cut(name, MOST_NAME);
-                body.push(name.len() as u8);
-                body.extend_from_slice(name.as_bytes());
-                body.extend_from_slice(cut(value, MOST_TEXT).as_bytes());
+                let name = cut(name, MOST_NAME).as_bytes();
+                (SETTING, [&[name.len() as u8], name].concat(), cut(value, MOST_TEXT))
             }
-            Self::Name(name) => {
-                begin(NAME);
-                body.extend_from_slice(cut(name, MOST_NAME).as_bytes());
-            }
-            Self::Error(code, text) => {
-                begin(ERROR);
-                body.push(code.number());
-                body.extend_from_slice(cut(text, MOST_TEXT).as_bytes());
-            }
-            Self::Next(from) => {
-                begin(NEXT);
-                body.extend_from_slice(&from.to_be_bytes());
-            }
-        }
-        let length = (body.len() - start - 3) as u16;
-        body[start + 1..start + 3].copy_from_slice(&length.to_be_bytes());
+            Self::Name(name) => (NAME, Vec::new(), cut(name, MOST_NAME)),
+            Self::Error(code, text) => (ERROR, vec![code.number()], cut(text, MOST_TEXT)),
+            Self::Next(from) => (NEXT, from.to_be_bytes().to_vec(), ""),
+        };
+        let length = (head.len() + text.len()) as u16;
+        body.push(number);
+        body.extend_from_slice(&length.to_be_bytes());
+        body.extend_from_slice(&head);
+        body.extend_from_slice(text.as_bytes());
     }
 
     /// Its size in bytes.
@@ -206,7 +166,7 @@ fn read_one(number: u8, value: &[u8]) -> Result<Item<'_>, Malformed> {
     Ok(match number {
         OBJECT => {
             let (kind, name) = first()?;
-            let kind = Kind::ALL.into_iter().find(|known| known.number() == *kind);
+            let kind = Kind::from_number(*kind);
             Item::Object(kind.ok_or(Malformed::Body("there is no such kind of object"))?, read_name(name)?)
         }
         SETTING => {
@@ -219,7 +179,7 @@ fn read_one(number: u8, value: &[u8]) -> Result<Item<'_>, Malformed> {
         NAME => Item::Name(read_name(value)?),
         ERROR => {
             let (code, text) = first()?;
-            let code = ErrorCode::ALL.into_iter().find(|known| known.number() == *code);
+            let code = ErrorCode::from_number(*code);
             Item::Error(code.ok_or(Malformed::Body("there is no such error"))?, read_text(text)?)
         }
         NEXT => {

@@ -139,16 +139,13 @@ impl Server {
             self.counters.unknown_session += 1;
             return Outcome::Nothing;
         }
-        let mut session = match known {
-            Some(at) if message.is_signed_with(&self.sessions[at].requests) => self.sessions.remove(at),
-            Some(_) => {
-                self.counters.bad_authenticator += 1;
-                return Outcome::Nothing;
-            }
-            None => match self.begin(message) {
-                Some(session) => session,
-                None => return Outcome::Nothing,
-            },
+        let authentic = match known {
+            Some(at) => message.is_signed_with(&self.sessions[at].requests).then(|| self.sessions.remove(at)),
+            None => self.begin(message),
+        };
+        let Some(mut session) = authentic else {
+            self.counters.bad_authenticator += 1;
+            return Outcome::Nothing;
         };
         let outcome = session.take(message, now, &mut self.counters);
         self.sessions.push(session);
@@ -159,7 +156,6 @@ impl Server {
     fn begin(&mut self, message: &Message<'_>) -> Option<Session> {
         let requests = self.key.of_requests(&self.instance, message.session);
         if !message.is_signed_with(&requests) {
-            self.counters.bad_authenticator += 1;
             return None;
         }
         if self.sessions.len() == MOST_SESSIONS {
@@ -185,35 +181,22 @@ impl Server {
 impl Session {
     /// Handles an authentic request.
     fn take(&mut self, message: &Message<'_>, now: u64, counters: &mut Counters) -> Outcome {
-        match self.window.look(message.sequence.into()) {
-            Freshness::New => {}
-            Freshness::Old => {
+        let freshness = self.window.look(message.sequence.into());
+        if freshness != Freshness::New {
+            let same = |(number, tag, _): &&(u32, _, _)| *number == message.sequence && tag == message.tag;
+            let given = self.given.iter().find(same).filter(|_| freshness == Freshness::Repeated);
+            let Some((_, _, given)) = given else {
                 counters.replayed += 1;
                 return Outcome::Nothing;
-            }
-            Freshness::Repeated => {
-                let same =
-                    |(number, tag, _): &&(u32, _, _)| *number == message.sequence && tag == message.tag;
-                let Some((_, _, given)) = self.given.iter().find(same) else {
-                    counters.replayed += 1;
-                    return Outcome::Nothing;
-                };
-                counters.repeated += 1;
-                return Outcome::Reply(given.clone());
-            }
+            };
+            counters.repeated += 1;
+            return Outcome::Reply(given.clone());
         }
         self.window.note(message.sequence.into());
-        let request = match Request::read(message.body) {
-            Ok(request) => request,
-            Err(_) => {
-                counters.malformed += 1;
-                return self.refuse(
-                    message,
-                    now,
-                    ErrorCode::BadRequest,
-                    "the request breaks the rules of NESP",
-                );
-            }
+        let Ok(request) = Request::read(message.body) else {
+            counters.malformed += 1;
+            let why = "the request breaks the rules of NESP";
+            return self.refuse(message, now, ErrorCode::BadRequest, why);
         };
         counters.requests += 1;
         let (operation, time) = (request.operation, request.time);

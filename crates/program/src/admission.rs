@@ -5,7 +5,7 @@
 //! resource. The instruction store holds all programs at once, so their sizes are added. ("Building a Robust
 //! Software-Based Router Using Network Processors", sections 4.3, 4.5 and 4.6.)
 
-use crate::verify::{Item, Prices, VerifiedProgram};
+use crate::{Item, Prices, VerifiedProgram};
 use std::fmt;
 use thiserror::Error;
 
@@ -173,7 +173,16 @@ pub fn admit(
     let mut total = Demand::default();
     let mut sums = Vec::new();
     for &resource in Resource::ALL {
-        let sum = Sum::new(resource, budget.limit(resource), classifier, per_flow, general);
+        let term = |installed: &BudgetItem| (installed.name.clone(), installed.demand.amount(resource));
+        let mut terms = vec![("classifier".into(), classifier.amount(resource))];
+        if resource.is_stored() {
+            terms.extend(per_flow.iter().map(term));
+        } else {
+            terms.extend(per_flow.iter().map(term).max_by_key(|&(_, amount)| amount));
+        }
+        terms.extend(general.iter().map(term));
+        let sum = terms.iter().fold(0u64, |sum, &(_, amount)| sum.saturating_add(amount));
+        let sum = Sum { resource, terms, total: sum, limit: budget.limit(resource) };
         total.with(resource, sum.total);
         if sum.limit.is_some_and(|limit| sum.total > limit) {
             sums.push(sum);
@@ -203,27 +212,6 @@ pub struct Sum {
     pub total: u64,
     /// The limit, if known.
     pub limit: Option<u64>,
-}
-
-impl Sum {
-    fn new(
-        resource: Resource,
-        limit: Option<u64>,
-        classifier: Demand,
-        per_flow: &[BudgetItem],
-        general: &[BudgetItem],
-    ) -> Self {
-        let term = |installed: &BudgetItem| (installed.name.clone(), installed.demand.amount(resource));
-        let mut terms = vec![("classifier".into(), classifier.amount(resource))];
-        if resource.is_stored() {
-            terms.extend(per_flow.iter().map(term));
-        } else {
-            terms.extend(per_flow.iter().map(term).max_by_key(|&(_, amount)| amount));
-        }
-        terms.extend(general.iter().map(term));
-        let total = terms.iter().fold(0u64, |sum, &(_, amount)| sum.saturating_add(amount));
-        Self { resource, terms, total, limit }
-    }
 }
 
 impl fmt::Display for Sum {

@@ -4,8 +4,8 @@
 //! ll` (the address of a function); comments begin with `;`. Helpers may be called by name.
 
 use crate::{
-    Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Helper, Instruction, Narrow, Operand,
-    Register, Size, SwapWidth, Width,
+    Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Helper, Instruction, Operand, Register, Size,
+    Width,
 };
 use std::collections::HashMap;
 use thiserror::Error;
@@ -83,19 +83,16 @@ pub fn assemble(text: &str) -> Result<Code, AssemblyError> {
     Ok(Code::new(read.into_iter().map(place).collect::<Result<_, _>>()?)?)
 }
 
-fn with_offset(instruction: Instruction, to: i64) -> Option<Instruction> {
-    Some(match instruction {
-        Instruction::Jump { .. } => Instruction::Jump { offset: to.try_into().ok()? },
-        Instruction::JumpLong { .. } => Instruction::JumpLong { offset: to.try_into().ok()? },
-        Instruction::CallLocal { .. } => Instruction::CallLocal { offset: to.try_into().ok()? },
-        Instruction::LoadFunction { dst, .. } => {
-            Instruction::LoadFunction { dst, offset: to.try_into().ok()? }
-        }
-        Instruction::Branch { width, condition, dst, source, .. } => {
-            Instruction::Branch { width, condition, dst, source, offset: to.try_into().ok()? }
-        }
-        other => other,
-    })
+/// With this offset of its jump; none if it is too far.
+fn with_offset(mut instruction: Instruction, to: i64) -> Option<Instruction> {
+    match &mut instruction {
+        Instruction::Jump { offset } | Instruction::Branch { offset, .. } => *offset = to.try_into().ok()?,
+        Instruction::JumpLong { offset }
+        | Instruction::CallLocal { offset }
+        | Instruction::LoadFunction { offset, .. } => *offset = to.try_into().ok()?,
+        _ => {}
+    }
+    Some(instruction)
 }
 
 fn is_name(text: &str) -> bool {
@@ -169,9 +166,7 @@ impl<'t> Cursor<'t> {
 
     fn branch(&mut self) -> Parsed<Instruction> {
         let (width, dst) = self.register()?;
-        let symbol = self.operator();
-        let condition = Condition::ALL.iter().find(|c| c.symbol() == symbol).copied();
-        let condition = condition.ok_or_else(|| self.wrong_before("a comparison"))?;
+        let condition = self.operator("a comparison", Condition::from_symbol)?;
         let source = self.operand(width)?;
         self.expect("goto")?;
         let offset = self.short_target()?;
@@ -179,22 +174,15 @@ impl<'t> Cursor<'t> {
     }
 
     fn lock(&mut self) -> Parsed<Instruction> {
-        let (_, size) = self.pointer("*")?;
-        let (base, offset) = self.place()?;
-        let operation = match self.operator().as_str() {
-            "+=" => Atomic::Add,
-            "|=" => Atomic::Or,
-            "&=" => Atomic::And,
-            "^=" => Atomic::Xor,
-            _ => return Err(self.wrong_before("+=, |=, &= or ^=")),
-        };
+        let (_, size, base, offset) = self.memory("* (")?;
+        let plain = |symbol: &str| Atomic::from_symbol(symbol).filter(|operation| !operation.fetches());
+        let operation = self.operator("+=, |=, &= or ^=", plain)?;
         let (_, src) = self.register()?;
         Ok(Instruction::Atomic { width: self.width(size)?, operation, base, offset, src })
     }
 
     fn store(&mut self) -> Parsed<Instruction> {
-        let (_, size) = self.pointer("*")?;
-        let (base, offset) = self.place()?;
+        let (_, size, base, offset) = self.memory("* (")?;
         self.expect("=")?;
         let source = self.operand(Width::W64)?;
         Ok(Instruction::Store { size, base, offset, source })
@@ -202,9 +190,7 @@ impl<'t> Cursor<'t> {
 
     fn assignment(&mut self) -> Parsed<Instruction> {
         let (width, dst) = self.register()?;
-        let symbol = self.operator();
-        let operation = Arithmetic::ALL.iter().find(|o| o.symbol() == symbol).copied();
-        let operation = operation.ok_or_else(|| self.wrong_before("an assignment"))?;
+        let operation = self.operator("an assignment", Arithmetic::from_symbol)?;
         if operation == Arithmetic::Mov {
             match self.peek() {
                 "*" => return self.load(dst),
@@ -231,8 +217,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn load(&mut self, dst: Register) -> Parsed<Instruction> {
-        let (signed, size) = self.pointer("*")?;
-        let (base, offset) = self.place()?;
+        let (signed, size, base, offset) = self.memory("* (")?;
         Ok(match signed {
             false => Instruction::Load { size, dst, base, offset },
             true => Instruction::LoadExtended { size, dst, base, offset },
@@ -241,21 +226,17 @@ impl<'t> Cursor<'t> {
 
     fn move_extended(&mut self, width: Width, dst: Register) -> Parsed<Instruction> {
         self.expect("(")?;
-        let from = match self.next() {
-            "s8" => Narrow::S8,
-            "s16" => Narrow::S16,
-            "s32" => Narrow::S32,
-            _ => return Err(self.wrong_before("s8, s16 or s32")),
-        };
+        let signed = |token: &str| size(token).filter(|&(signed, _)| signed);
+        let (_, from) = self.token("s8, s16 or s32", signed)?;
         self.expect(")")?;
         let (_, src) = self.register()?;
         Ok(Instruction::MoveExtended { width, from, dst, src })
     }
 
     fn swap(&mut self, dst: Register) -> Parsed<Instruction> {
-        let (order, width) = swap(self.next()).ok_or_else(|| self.wrong_before("a byte order"))?;
+        let (order, size) = self.token("a byte order", swap)?;
         self.register()?;
-        Ok(Instruction::Swap { order, width, dst })
+        Ok(Instruction::Swap { order, size, dst })
     }
 
     fn map(&mut self, dst: Register) -> Parsed<Instruction> {
@@ -263,9 +244,7 @@ impl<'t> Cursor<'t> {
         let map = self.number("a map's number")?;
         self.expect("]")?;
         let instruction = if self.peek() == "[" {
-            for token in ["[", "0", "]", "+"] {
-                self.expect(token)?;
-            }
+            self.expect("[ 0 ] +")?;
             Instruction::LoadMapValue { dst, map, offset: self.number("a place in the value")? }
         } else {
             Instruction::LoadMap { dst, map }
@@ -282,16 +261,8 @@ impl<'t> Cursor<'t> {
 
     /// `atomic_fetch_add((u64 *)(r1 + 0), r2)`.
     fn fetch(&mut self) -> Parsed<Instruction> {
-        let operation = match self.next() {
-            "atomic_fetch_add" => Atomic::FetchAdd,
-            "atomic_fetch_or" => Atomic::FetchOr,
-            "atomic_fetch_and" => Atomic::FetchAnd,
-            "atomic_fetch_xor" => Atomic::FetchXor,
-            _ => return Err(self.wrong_before("atomic_fetch_add, _or, _and or _xor")),
-        };
-        self.expect("(")?;
-        let (_, size) = self.pointer("")?;
-        let (base, offset) = self.place()?;
+        let operation = self.token("atomic_fetch_add, _or, _and or _xor", Atomic::from_symbol)?;
+        let (_, size, base, offset) = self.memory("( (")?;
         self.expect(",")?;
         let (_, src) = self.register()?;
         self.expect(")")?;
@@ -300,52 +271,31 @@ impl<'t> Cursor<'t> {
 
     /// `xchg_64(r1 + 0, r2)` and `cmpxchg_64(r1 + 0, r0, r2)`.
     fn exchange(&mut self) -> Parsed<Instruction> {
-        let (operation, width) = match self.next() {
-            "xchg_32" => (Atomic::Exchange, Width::W32),
-            "xchg_64" => (Atomic::Exchange, Width::W64),
-            "cmpxchg_32" => (Atomic::CompareExchange, Width::W32),
-            "cmpxchg_64" => (Atomic::CompareExchange, Width::W64),
-            _ => return Err(self.wrong_before("xchg_32, xchg_64, cmpxchg_32 or cmpxchg_64")),
+        let read = |token: &str| match token.split_once('_')? {
+            (name, "32") => Some((Atomic::from_symbol(name)?, Width::W32)),
+            (name, "64") => Some((Atomic::from_symbol(name)?, Width::W64)),
+            _ => None,
         };
+        let (operation, width) = self.token("xchg_32, xchg_64, cmpxchg_32 or cmpxchg_64", read)?;
         self.expect("(")?;
         let (base, offset) = self.sum()?;
         self.expect(",")?;
         if operation == Atomic::CompareExchange {
-            self.expect("r0")?;
-            self.expect(",")?;
+            self.expect("r0 ,")?;
         }
         let (_, src) = self.register()?;
         self.expect(")")?;
         Ok(Instruction::Atomic { width, operation, base, offset, src })
     }
 
-    /// `*(u32 *)`, or without the first star.
-    fn pointer(&mut self, star: &str) -> Parsed<(bool, Size)> {
-        if !star.is_empty() {
-            self.expect(star)?;
-        }
-        self.expect("(")?;
-        let kind = match self.next() {
-            "u8" => (false, Size::Byte),
-            "u16" => (false, Size::Half),
-            "u32" => (false, Size::Word),
-            "u64" => (false, Size::Double),
-            "s8" => (true, Size::Byte),
-            "s16" => (true, Size::Half),
-            "s32" => (true, Size::Word),
-            _ => return Err(self.wrong_before("u8, u16, u32, u64, s8, s16 or s32")),
-        };
-        self.expect("*")?;
+    /// `u32 *)(r1 + 4)`, with these tokens before it: whether it is signed, its size, and the place.
+    fn memory(&mut self, before: &'static str) -> Parsed<(bool, Size, Register, i16)> {
+        self.expect(before)?;
+        let (signed, size) = self.token("u8, u16, u32, u64, s8, s16 or s32", size)?;
+        self.expect("* ) (")?;
+        let (base, offset) = self.sum()?;
         self.expect(")")?;
-        Ok(kind)
-    }
-
-    /// `(r1 + 4)`.
-    fn place(&mut self) -> Parsed<(Register, i16)> {
-        self.expect("(")?;
-        let place = self.sum()?;
-        self.expect(")")?;
-        Ok(place)
+        Ok((signed, size, base, offset))
     }
 
     fn sum(&mut self) -> Parsed<(Register, i16)> {
@@ -362,7 +312,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn register(&mut self) -> Parsed<(Width, Register)> {
-        register(self.next()).ok_or_else(|| self.wrong_before("a register"))
+        self.token("a register", register)
     }
 
     fn is_register(&self, ahead: usize) -> bool {
@@ -381,12 +331,18 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A sign, or `s` and an operator.
-    fn operator(&mut self) -> String {
-        match self.next() {
+    /// A sign, or `s` and an operator, which `read` knows.
+    fn operator<T>(&mut self, wanted: &'static str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
+        let symbol = match self.next() {
             "s" => format!("s{}", self.next()),
             other => other.into(),
-        }
+        };
+        read(&symbol).ok_or_else(|| self.wrong_before(wanted))
+    }
+
+    /// A token that `read` knows.
+    fn token<T>(&mut self, wanted: &'static str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
+        read(self.next()).ok_or_else(|| self.wrong_before(wanted))
     }
 
     fn short_target(&mut self) -> Parsed<i16> {
@@ -426,9 +382,10 @@ impl<'t> Cursor<'t> {
         if token.starts_with(is_word) { Ok(token) } else { Err(self.wrong_before(wanted)) }
     }
 
-    fn expect(&mut self, token: &str) -> Parsed<()> {
-        let wanted = EXPECTED.iter().copied().find(|t| *t == token).unwrap_or("something else");
-        if self.next() == token { Ok(()) } else { Err(self.wrong_before(wanted)) }
+    /// These tokens, with spaces between them here.
+    fn expect(&mut self, tokens: &'static str) -> Parsed<()> {
+        let one = |token| if self.next() == token { Ok(()) } else { Err(self.wrong_before(token)) };
+        tokens.split(' ').try_for_each(one)
     }
 
     fn end(&mut self) -> Parsed<()> {
@@ -464,9 +421,6 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Expected tokens, for error messages.
-const EXPECTED: &[&str] = &["(", ")", "[", "]", "*", "+", "=", ",", "0", "ll", "r0", "goto"];
-
 fn register(token: &str) -> Option<(Width, Register)> {
     let (width, number) = match token.split_at_checked(1)? {
         ("r", number) => (Width::W64, number),
@@ -476,20 +430,28 @@ fn register(token: &str) -> Option<(Width, Register)> {
     Some((width, Register::new(number.parse().ok()?)?))
 }
 
-fn swap(token: &str) -> Option<(ByteOrder, SwapWidth)> {
-    let digits = token.find(|c: char| c.is_ascii_digit())?;
-    let (order, bits) = token.split_at(digits);
-    let order = match order {
-        "le" => ByteOrder::Little,
-        "be" => ByteOrder::Big,
-        "bswap" => ByteOrder::Swapped,
-        _ => return None,
-    };
-    let width = match bits {
-        "16" => SwapWidth::B16,
-        "32" => SwapWidth::B32,
-        "64" => SwapWidth::B64,
-        _ => return None,
-    };
-    Some((order, width))
+/// `u32` or `s32`: whether it is signed, and its size.
+fn size(token: &str) -> Option<(bool, Size)> {
+    let (sign, bits) = token.split_at_checked(1)?;
+    match (sign, size_of_bits(bits)?) {
+        ("u", size) => Some((false, size)),
+        ("s", size) if size < Size::Double => Some((true, size)),
+        _ => None,
+    }
+}
+
+fn size_of_bits(bits: &str) -> Option<Size> {
+    match bits {
+        "8" => Some(Size::Byte),
+        "16" => Some(Size::Half),
+        "32" => Some(Size::Word),
+        "64" => Some(Size::Double),
+        _ => None,
+    }
+}
+
+fn swap(token: &str) -> Option<(ByteOrder, Size)> {
+    let (order, bits) = token.split_at(token.find(|c: char| c.is_ascii_digit())?);
+    let size = size_of_bits(bits).filter(|&size| size > Size::Byte)?;
+    Some((ByteOrder::from_symbol(order)?, size))
 }

@@ -1,7 +1,7 @@
 //! Decoded programs: instructions with resolved jump targets.
 
 use crate::{DecodeError, Instruction, Register};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// A sequence of instructions, in which all jumps and local calls lead to the beginning of an instruction.
@@ -19,7 +19,7 @@ pub struct Code {
     /// Target of each instruction's jump or call; `NOWHERE` if none.
     targets: Box<[u32]>,
     /// First instructions of targets of tail calls, by their numbers in program arrays.
-    programs: BTreeMap<u32, u32>,
+    programs: BTreeMap<u32, usize>,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -130,18 +130,18 @@ impl Code {
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = (u32, usize)>) -> Self {
         let there = programs.into_iter().filter(|&(number, start)| number > 0 && start < self.len());
-        self.programs = there.map(|(number, start)| (number, start as u32)).collect();
+        self.programs = there.collect();
         self
     }
 
     /// Targets of tail calls: numbers and first instructions.
     pub fn programs(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.programs.iter().map(|(&number, &start)| (number, start as usize))
+        self.programs.iter().map(|(&number, &start)| (number, start))
     }
 
     /// First instruction of the program with this number.
     pub fn program(&self, number: u32) -> Option<usize> {
-        self.programs.get(&number).map(|&start| start as usize)
+        self.programs.get(&number).copied()
     }
 
     /// The instructions.
@@ -164,6 +164,13 @@ impl Code {
         self.targets.get(index).filter(|&&t| t != NOWHERE).map(|&t| t as usize)
     }
 
+    /// Possible successors of instruction `index` within its function: the next one, and its jump target.
+    pub fn successors(&self, index: usize) -> [Option<usize>; 2] {
+        let Some(instruction) = self.instructions.get(index) else { return [None, None] };
+        let jumps = !instruction.names_function();
+        [instruction.falls_through().then_some(index + 1), self.target(index).filter(|_| jumps)]
+    }
+
     /// The number of instruction `index` as counted by the kernel and llvm-objdump, in slots of 8 bytes.
     /// Beyond the end: the number of slots.
     pub fn slot(&self, index: usize) -> usize {
@@ -182,23 +189,19 @@ impl Code {
     /// First instructions of functions, in order: those of the program and of targets of tail calls, and
     /// those that are called or whose address is taken.
     pub fn entries(&self) -> Vec<usize> {
-        let named = (0..self.len()).filter(|&i| self.instructions[i].names_function());
-        let mut entries: Vec<usize> = named.filter_map(|i| self.target(i)).collect();
-        entries.push(0);
-        entries.extend(self.programs().map(|(_, start)| start));
-        entries.sort_unstable();
-        entries.dedup();
-        entries
+        let named = self.targets_of(Instruction::names_function);
+        let all = named.chain([0]).chain(self.programs().map(|(_, start)| start));
+        all.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// First instructions of functions whose address is taken, in order: possible callbacks.
     pub fn callbacks(&self) -> Vec<usize> {
-        let taken =
-            (0..self.len()).filter(|&i| matches!(self.instructions[i], Instruction::LoadFunction { .. }));
-        let mut callbacks: Vec<usize> = taken.filter_map(|i| self.target(i)).collect();
-        callbacks.sort_unstable();
-        callbacks.dedup();
-        callbacks
+        let taken = self.targets_of(|one| matches!(one, Instruction::LoadFunction { .. }));
+        taken.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn targets_of(&self, which: impl Fn(&Instruction) -> bool) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(move |&i| which(&self.instructions[i])).filter_map(move |i| self.target(i))
     }
 
     /// Its bytes, little endian.

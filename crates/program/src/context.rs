@@ -20,9 +20,6 @@ pub enum ContextField {
 impl ContextField {
     /// Bytes of the context.
     pub const TOTAL: usize = 24;
-    /// Every field, in order.
-    pub const ALL: &'static [Self] =
-        &[Self::Data, Self::DataEnd, Self::DataMeta, Self::Ingress, Self::Queue, Self::Egress];
 
     /// The field at this offset, for a 4-byte load.
     pub const fn at(offset: i64) -> Option<Self> {
@@ -34,18 +31,6 @@ impl ContextField {
             16 => Some(Self::Queue),
             20 => Some(Self::Egress),
             _ => None,
-        }
-    }
-
-    /// Its name in C.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::DataEnd => "data_end",
-            Self::DataMeta => "data_meta",
-            Self::Ingress => "ingress_ifindex",
-            Self::Queue => "rx_queue_index",
-            Self::Egress => "egress_ifindex",
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::call::rounds;
 use crate::memory::{Fault, MAX_FRAMES, Region, frame_pointer};
-use crate::{Code, Helper, Instruction, Machine, Operand, Register, Size, Width};
+use crate::{Code, Helper, Instruction, Machine, Operand, Register};
 use thiserror::Error;
 
 /// A program that ended normally.
@@ -79,11 +79,6 @@ struct Rounds {
     done: u32,
 }
 
-/// `r6` to `r9`.
-const SAVED: u16 = 0b11_1100_0000;
-/// `r1` to `r5`.
-const ARGUMENTS: u16 = 0b11_1110;
-
 impl<'c> Thread<'c> {
     fn new(code: &'c Code) -> Self {
         let mut registers = [0; Register::COUNT];
@@ -155,13 +150,13 @@ impl<'c> Thread<'c> {
                 self.write(dst, result);
             }
             Instruction::MoveExtended { width, from, dst, src } => {
-                self.write(dst, from.extend(width, self.read(src)));
+                self.write(dst, width.size().cut(from.extend(self.read(src))));
             }
             Instruction::Negate { width, dst } => {
                 let value = self.read(dst).wrapping_neg();
-                self.write(dst, if width == Width::W32 { Size::Word.cut(value) } else { value });
+                self.write(dst, width.size().cut(value));
             }
-            Instruction::Swap { order, width, dst } => self.write(dst, order.apply(width, self.read(dst))),
+            Instruction::Swap { order, size, dst } => self.write(dst, order.apply(size, self.read(dst))),
             Instruction::LoadWide { dst, value } => self.write(dst, value),
             Instruction::LoadMap { dst, map } => self.write(dst, Region::Handle(map as u16).address(0)),
             Instruction::LoadMapValue { dst, map, offset } => {
@@ -216,14 +211,14 @@ impl<'c> Thread<'c> {
         } else {
             machine.call(helper, [a, b, c, d, e])?
         };
-        self.written &= !ARGUMENTS;
+        self.written &= !Register::ARGUMENT_BITS;
         self.write(Register::R0, result);
         Ok(self.at + 1)
     }
 
     /// Continues with the program of this number, or after the call if it is 0.
     fn tail_call(&mut self, number: u32, machine: &mut Machine<'_>) -> Result<usize, Fault> {
-        self.written &= !(ARGUMENTS | Register::R0.bit());
+        self.written &= !(Register::ARGUMENT_BITS | Register::R0.bit());
         if number == 0 {
             return Ok(self.at + 1);
         }
@@ -249,7 +244,7 @@ impl<'c> Thread<'c> {
         };
         let rounds = Rounds { function, data, count, done: 0 };
         if count == 0 {
-            self.written &= !ARGUMENTS;
+            self.written &= !Register::ARGUMENT_BITS;
             self.write(Register::R0, 0);
             return Ok(self.at + 1);
         }
@@ -272,10 +267,10 @@ impl<'c> Thread<'c> {
         }
         let mut saved = [0; 4];
         saved.copy_from_slice(&self.registers[6..10]);
-        let written = self.written & SAVED;
+        let written = self.written & Register::SAVED_BITS;
         self.frames[self.depth] = Frame { resume: self.at + 1, saved, written, rounds };
         self.depth += 1;
-        self.written &= ARGUMENTS | Register::FRAME.bit();
+        self.written &= Register::ARGUMENT_BITS | Register::FRAME.bit();
         self.registers[10] = frame_pointer(self.depth);
         machine.stack.set_frames(self.depth + 1);
         Ok(())

@@ -26,6 +26,7 @@ mod btf;
 mod call;
 mod code;
 mod context;
+mod cost;
 mod exit;
 mod fib;
 mod hash;
@@ -51,16 +52,17 @@ pub use admission::{Budget, BudgetItem, Demand, Overdrawn, Resource, Sum, admit}
 pub use asm::{AssemblyError, assemble};
 pub use btf::{BtfError, Field, Shape, ShapeError, Types};
 pub use call::{
-    Argument, Cost, Helper, MAX_ROUNDS, MAX_SIZE, MAX_TAIL_CALLS, OWN_BASE, Returns, Signature, kernel_name,
+    Argument, Helper, MAX_ROUNDS, MAX_SIZE, MAX_TAIL_CALLS, OWN_BASE, Returns, Signature, kernel_name,
 };
 pub use code::{Code, CodeError};
 pub use context::{Context, ContextField};
+pub use cost::{Counts, Item, Prices};
 pub use exit::{ExitKind, MAX_EXITS};
 pub use fib::{Hop, RouteAnswer, RouteQuery};
 pub use hash::{fold, hash};
 pub use instruction::{
-    Arithmetic, Atomic, ByteOrder, Condition, DecodeError, DecodeFault, Instruction, Narrow, Operand,
-    Register, Size, SwapWidth, Width,
+    Arithmetic, Atomic, ByteOrder, Condition, DecodeError, DecodeFault, Instruction, Operand, Register, Size,
+    Width,
 };
 pub use interpreter::{Finished, Stopped, interpret};
 pub use machine::{Effects, Environment, Machine, Redirect};
@@ -73,8 +75,5 @@ pub use shipped::ShippedForwarder;
 pub use stack::Stack;
 pub use state::ProgramState;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};
-pub use verify::{
-    Access, Call, Callback, Counts, Fact, Item, Prices, Rejected, Rejection, VerifiedProgram, WorstPath,
-    verify,
-};
+pub use verify::{Access, Call, Callback, Fact, Rejected, Rejection, VerifiedProgram, WorstPath, verify};
 pub use words::Words;

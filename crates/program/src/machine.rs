@@ -153,7 +153,7 @@ impl<'a> Machine<'a> {
         src: u64,
         r0: u64,
     ) -> Result<u64, Fault> {
-        let size = if width == Width::W32 { Size::Word } else { Size::Double };
+        let size = width.size();
         match self.resolve_aligned(address, size, Access::Write)? {
             Place::Packet(_) => Err(Fault::ReadOnly { address, size: size.bytes() as u32 }),
             Place::Stack(range) => {

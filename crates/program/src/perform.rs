@@ -81,8 +81,8 @@ impl Machine<'_> {
             Helper::RingDiscard => self.end_record(a, End::Discarded),
             Helper::RingQuery => Ok(self.usable_map(a, helper)?.1.query(b)),
             Helper::Hash => {
-                let mut buffer = Buffer::new();
-                let bytes = buffer.first(b, 2)?;
+                let mut buffer = BUFFER;
+                let bytes = first(&mut buffer, b, 2)?;
                 self.read(a, bytes)?;
                 Ok(hash(c, bytes))
             }
@@ -154,22 +154,15 @@ impl Machine<'_> {
         }
         // As in the kernel, only the lower half of a key counts.
         let (kind, key) = (map.spec().kind, key as u32);
-        match map.target(key) {
-            Some(target) => {
-                let to = if kind == MapKind::CpuMap {
-                    Redirect::Processor(key)
-                } else {
-                    Redirect::Port(target.first)
-                };
-                let returned = self.redirect(to);
-                self.effects.exit = target.exit;
-                Ok(returned)
-            }
-            None => {
-                self.effects.redirect = None;
-                Ok(flags)
-            }
-        }
+        let Some(target) = map.target(key) else {
+            self.effects.redirect = None;
+            return Ok(flags);
+        };
+        let is_processor = kind == MapKind::CpuMap;
+        let to = if is_processor { Redirect::Processor(key) } else { Redirect::Port(target.first) };
+        let returned = self.redirect(to);
+        self.effects.exit = target.exit;
+        Ok(returned)
     }
 
     fn redirect(&mut self, to: Redirect) -> u64 {
@@ -178,13 +171,9 @@ impl Machine<'_> {
     }
 
     fn choose_queue(&mut self, queue: u64) -> u64 {
-        match u16::try_from(queue) {
-            Ok(queue) => {
-                self.effects.queue = Some(queue);
-                0
-            }
-            Err(_) => code_unless(false, EINVAL),
-        }
+        let Ok(queue) = u16::try_from(queue) else { return code_unless(false, EINVAL) };
+        self.effects.queue = Some(queue);
+        0
     }
 
     /// The sum as in Linux since 6.13, folded to 16 bits, which is the same on every machine.
@@ -205,8 +194,8 @@ impl Machine<'_> {
 
     /// The ones' complement sum of byte pairs in native order (RFC 1071).
     fn sum(&self, address: u64, size: u64, argument: u8) -> Result<u16, Fault> {
-        let mut buffer = Buffer::new();
-        let bytes = buffer.first(size, argument)?;
+        let mut buffer = BUFFER;
+        let bytes = first(&mut buffer, size, argument)?;
         if size > 0 {
             self.read(address, bytes)?;
         }
@@ -215,8 +204,8 @@ impl Machine<'_> {
     }
 
     fn load_bytes(&mut self, offset: u64, to: u64, size: u64) -> Result<u64, Fault> {
-        let mut buffer = Buffer::new();
-        let bytes = buffer.first(size, 4)?;
+        let mut buffer = BUFFER;
+        let bytes = first(&mut buffer, size, 4)?;
         let Some(start) = self.packet_offset(offset, bytes.len()) else {
             // Programs may read the destination without checking the result.
             self.write(to, bytes)?;
@@ -228,8 +217,8 @@ impl Machine<'_> {
     }
 
     fn store_bytes(&mut self, offset: u64, from: u64, size: u64) -> Result<u64, Fault> {
-        let mut buffer = Buffer::new();
-        let bytes = buffer.first(size, 4)?;
+        let mut buffer = BUFFER;
+        let bytes = first(&mut buffer, size, 4)?;
         let Some(start) = self.packet_offset(offset, bytes.len()) else { return Ok(offset_error(offset)) };
         self.read(from, bytes)?;
         self.packet.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
@@ -278,18 +267,12 @@ impl Machine<'_> {
 }
 
 /// Buffer for a helper's argument.
-struct Buffer([u8; MAX_SIZE as usize]);
+const BUFFER: [u8; MAX_SIZE as usize] = [0; MAX_SIZE as usize];
 
-impl Buffer {
-    fn new() -> Self {
-        Self([0; MAX_SIZE as usize])
-    }
-
-    /// The part given by this size argument.
-    fn first(&mut self, size: u64, argument: u8) -> Result<&mut [u8], Fault> {
-        let size = usize::try_from(size).ok();
-        size.and_then(|size| self.0.get_mut(..size)).ok_or(Fault::Argument(argument))
-    }
+/// The part given by this size argument.
+fn first(buffer: &mut [u8], size: u64, argument: u8) -> Result<&mut [u8], Fault> {
+    let size = usize::try_from(size).ok();
+    size.and_then(|size| buffer.get_mut(..size)).ok_or(Fault::Argument(argument))
 }
 
 /// Result of `lw_transport` for a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half

@@ -1,6 +1,6 @@
 //! A program for verification, compilation and execution: its code with data for messages.
 
-use crate::{Code, ExitKind, MapSpec, Types};
+use crate::{Code, ExitKind, Helper, Instruction, MapSpec, Types};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -94,25 +94,16 @@ impl Program {
 
     /// An instruction for messages: `instruction 12 (r0 = *(u8 *)(r1 + 3)), filter.c:40`.
     pub fn place(&self, instruction: usize) -> impl fmt::Display + '_ {
-        Place { program: self, instruction }
-    }
-}
-
-struct Place<'a> {
-    program: &'a Program,
-    instruction: usize,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "instruction {}", self.program.code.slot(self.instruction))?;
-        if let Some(instruction) = self.program.code.instructions().get(self.instruction) {
-            write!(f, " ({instruction})")?;
-        }
-        match self.program.line(self.instruction) {
-            Some(line) => write!(f, ", {}:{}", line.file, line.line),
-            None => Ok(()),
-        }
+        fmt::from_fn(move |f| {
+            write!(f, "instruction {}", self.code.slot(instruction))?;
+            if let Some(instruction) = self.code.instructions().get(instruction) {
+                write!(f, " ({instruction})")?;
+            }
+            match self.line(instruction) {
+                Some(line) => write!(f, ", {}:{}", line.file, line.line),
+                None => Ok(()),
+            }
+        })
     }
 }
 
@@ -131,14 +122,11 @@ impl fmt::Display for Program {
             line = here;
             write!(f, "{:5}: {instruction}", self.code.slot(index))?;
             let callee = match instruction {
-                crate::Instruction::Call { helper } => {
-                    crate::Helper::from_number(*helper).map(crate::Helper::name)
+                Instruction::Call { helper } => Helper::from_number(*helper).map(Helper::name),
+                Instruction::CallLocal { .. } => {
+                    let callee = self.code.target(index).and_then(|target| self.function(target));
+                    callee.map(|callee| &*callee.name)
                 }
-                crate::Instruction::CallLocal { .. } => self
-                    .code
-                    .target(index)
-                    .and_then(|target| self.function(target))
-                    .map(|callee| &*callee.name),
                 _ => None,
             };
             match callee {

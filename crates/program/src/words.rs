@@ -56,7 +56,7 @@ impl Words {
     /// Executes a sequentially consistent atomic operation. Returns the previous value.
     pub fn change(&self, place: usize, width: Width, operation: Atomic, src: u64, r0: u64) -> u64 {
         let Some(word) = self.words.get(place / 8) else { return 0 };
-        let mask = if width == Width::W32 { Size::Word.cut(u64::MAX) } else { u64::MAX };
+        let mask = width.size().cut(u64::MAX);
         replace(word, mask, shift(place), Ordering::SeqCst, |old| operation.apply(width, old, src, r0))
     }
 

@@ -2,8 +2,8 @@
 //! 32-bit atomics are written with `w`), except for maps and calls: its last five rows follow RFC 9669.
 
 use longwire_program::{
-    Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Instruction, Narrow, Operand, Register, Size,
-    SwapWidth, Width, assemble,
+    Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Instruction, Operand, Register, Size, Width,
+    assemble,
 };
 use proptest::prelude::*;
 
@@ -311,19 +311,19 @@ fn operand() -> impl Strategy<Value = Operand> {
 
 fn operations() -> impl Strategy<Value = Instruction> {
     let arithmetic = prop::sample::select(Arithmetic::ALL);
-    let order = prop::sample::select(vec![ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped]);
-    let bits = prop::sample::select(vec![SwapWidth::B16, SwapWidth::B32, SwapWidth::B64]);
-    let narrow = prop::sample::select(vec![Narrow::S8, Narrow::S16, Narrow::S32]);
+    let order = prop::sample::select(ByteOrder::ALL);
+    let swapped = prop::sample::select(vec![Size::Half, Size::Word, Size::Double]);
+    let narrow = prop::sample::select(vec![Size::Byte, Size::Half, Size::Word]);
     prop_oneof![
         (width(), arithmetic, register(), operand()).prop_map(|(width, operation, dst, source)| {
             Instruction::Arithmetic { width, operation, dst, source }
         }),
         (width(), narrow, register(), register()).prop_map(|(width, from, dst, src)| {
-            let width = if from == Narrow::S32 { Width::W64 } else { width };
+            let width = if from == Size::Word { Width::W64 } else { width };
             Instruction::MoveExtended { width, from, dst, src }
         }),
         (width(), register()).prop_map(|(width, dst)| Instruction::Negate { width, dst }),
-        (order, bits, register()).prop_map(|(order, width, dst)| Instruction::Swap { order, width, dst }),
+        (order, swapped, register()).prop_map(|(order, size, dst)| Instruction::Swap { order, size, dst }),
         (register(), any::<u64>()).prop_map(|(dst, value)| Instruction::LoadWide { dst, value }),
         (register(), any::<u32>()).prop_map(|(dst, map)| Instruction::LoadMap { dst, map }),
         (register(), any::<u32>(), any::<u32>()).prop_map(|(dst, map, offset)| Instruction::LoadMapValue {

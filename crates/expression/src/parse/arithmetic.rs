@@ -84,17 +84,11 @@ impl Parser<'_> {
                 continue;
             }
             if let Some(readable) = self.made.readable(protocol) {
-                all = Some(match all {
-                    Some(before) => self.made.builder.and(before, readable),
-                    None => readable,
-                });
+                all = Some(self.made.builder.and_after(all, readable));
             }
         }
         let compared = compared(self);
-        Ok(match all {
-            Some(readable) => self.made.builder.and(readable, compared),
-            None => compared,
-        })
+        Ok(self.made.builder.and_after(all, compared))
     }
 
     /// Parses operands joined by operators with at least the precedence `least`.
@@ -139,9 +133,7 @@ impl Parser<'_> {
     fn operand(&mut self) -> Result<Sum> {
         let at = self.next;
         let constant = |value| Sum { steps: vec![Step::Constant(value)], reads: Vec::new() };
-        let Some(text) = self.peek() else {
-            return Err(self.unexpected("write a number or bytes such as ip[2:2]"));
-        };
+        let text = self.peek().unwrap_or_default();
         if let Some(value) = super::value::number(text).or_else(|| named(CONSTANTS, text)) {
             self.next += 1;
             return Ok(constant(value));
@@ -221,7 +213,7 @@ impl Parser<'_> {
 }
 
 /// Whether a symbol can only occur between numbers.
-fn joins_numbers(text: &str) -> bool {
+pub(super) fn joins_numbers(text: &str) -> bool {
     OPERATORS.iter().any(|(symbol, ..)| *symbol == text) || named(RELATIONS, text).is_some()
 }
 

@@ -96,12 +96,9 @@ impl<'a> Parser<'a> {
     }
 
     fn primitive(&mut self) -> Result<Block> {
-        let Some(token) = self.token() else {
+        let Some(token) = self.token().filter(|token| token.is_word) else {
             return Err(self.unexpected("write a primitive such as \"tcp port 80\""));
         };
-        if !token.is_word {
-            return Err(self.unexpected("write a primitive such as \"tcp port 80\""));
-        }
         match token.text {
             "less" | "greater" => self.length(token.text == "less"),
             "broadcast" => {
@@ -270,7 +267,7 @@ impl<'a> Parser<'a> {
         }
         let protocols = || PROTOCOLS.iter().map(|(name, _)| *name);
         let constants = CONSTANTS.iter().map(|(name, _)| *name);
-        let known = WORDS.iter().copied().chain(protocols()).chain(constants);
+        let known = WORDS.split(' ').chain(protocols()).chain(constants);
         if text.starts_with(|c: char| c.is_ascii_digit()) || known.clone().any(|word| word == text) {
             return self.error(Fault::Unexpected, fix);
         }

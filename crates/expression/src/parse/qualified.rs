@@ -1,12 +1,14 @@
 //! Primitives of qualifiers and a value, such as `tcp src port 80`, and values that repeat previous
 //! qualifiers.
 
-use super::value::{Network, mac, number, port_range, v4, v4_prefix, v6};
+use super::arithmetic::joins_numbers;
+use super::value::{mac, number, port_range, v4, v4_prefix, v6};
 use super::{Parser, Result};
 use crate::builder::{Block, Builder};
 use crate::error::Fault;
 use crate::names::{ETHERTYPES, PORTS, PROTOCOL_NUMBERS, named, nearest};
 use crate::primitive::{Family, Protocol, Side};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Qualifiers before a value.
 #[derive(Debug, Clone, Copy)]
@@ -57,28 +59,9 @@ impl Parser<'_> {
 
     /// Whether the next word can be a value for the qualifiers to be repeated.
     pub(super) fn repeats_value(&self) -> bool {
-        self.repeated.is_some_and(|qualifiers| {
-            let is_plain = !matches!(
-                self.peek_at(1),
-                Some(
-                    "+" | "-"
-                        | "*"
-                        | "%"
-                        | "&"
-                        | "|"
-                        | "^"
-                        | "<<"
-                        | ">>"
-                        | "<"
-                        | "<="
-                        | ">"
-                        | ">="
-                        | "="
-                        | "=="
-                        | "!="
-                )
-            );
-            is_plain && (self.peek_at(1) != Some("/") || qualifiers.kind == Kind::Net)
+        self.repeated.is_some_and(|qualifiers| match self.peek_at(1) {
+            Some("/") => qualifiers.kind == Kind::Net,
+            next => !next.is_some_and(joins_numbers),
         })
     }
 
@@ -168,30 +151,26 @@ impl Parser<'_> {
     fn net(&mut self, protocol: Option<Protocol>, side: Side) -> Result<Block> {
         let text = self.peek().unwrap_or_default();
         let start = self.next;
-        let network = match (v4_prefix(text), v6(text)) {
-            (Some((address, len)), _) if protocol != Some(Protocol::Ip6) => Network::V4(address, len),
-            (_, Some(address)) if matches!(protocol, None | Some(Protocol::Ip6)) => Network::V6(address),
-            _ => return Err(self.unwanted(wanted_address(protocol))),
-        };
-        self.next += 1;
-        let block = match network {
-            Network::V4(address, len) => {
+        match (v4_prefix(text), v6(text)) {
+            (Some((address, len)), _) if protocol != Some(Protocol::Ip6) => {
+                self.next += 1;
                 let mask = self.v4_mask(len)?;
                 if address & !mask != 0 {
-                    return Err(self.beyond_mask(start, std::net::Ipv4Addr::from(address & mask).to_string()));
+                    return Err(self.beyond_mask(start, Ipv4Addr::from(address & mask).into()));
                 }
-                self.made.v4(protocol, side, address, mask)
+                Ok(self.made.v4(protocol, side, address, mask))
             }
-            Network::V6(address) => {
+            (_, Some(address)) if matches!(protocol, None | Some(Protocol::Ip6)) => {
+                self.next += 1;
                 let len = if self.peek() == Some("/") { self.prefix_len(128)? } else { 128 };
                 let mask = u128::MAX.checked_shl(128 - len).unwrap_or(0);
                 if address & !mask != 0 {
-                    return Err(self.beyond_mask(start, std::net::Ipv6Addr::from(address & mask).to_string()));
+                    return Err(self.beyond_mask(start, Ipv6Addr::from(address & mask).into()));
                 }
-                self.made.v6(side, address, mask)
+                Ok(self.made.v6(side, address, mask))
             }
-        };
-        Ok(block)
+            _ => Err(self.unwanted(wanted_address(protocol))),
+        }
     }
 
     /// The mask after an IPv4 network: `/len`, `mask M`, or by default the number of bytes written.
@@ -215,7 +194,7 @@ impl Parser<'_> {
         self.number(&format!("a prefix length from 0 to {max}"), max)
     }
 
-    fn beyond_mask(&self, token: usize, network: String) -> crate::ExpressionError {
+    fn beyond_mask(&self, token: usize, network: IpAddr) -> crate::ExpressionError {
         self.error_at(token, Fault::Value, format!("bits are set outside the mask; the network is {network}"))
     }
 

@@ -2,13 +2,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A network after `net`, before its prefix length.
-pub(super) enum Network {
-    /// An address with missing bytes as zeros, and the number of bits written.
-    V4(u32, u32),
-    V6(u128),
-}
-
 /// A decimal number, a hexadecimal one with `0x`, an octal one with `0`.
 pub(super) fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

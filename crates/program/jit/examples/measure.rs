@@ -4,8 +4,8 @@
 
 use longwire_jit::{CompiledProgram, compile};
 use longwire_program::{
-    Code, Context, Effects, Environment, Instruction, Machine, Maps, Object, Packet, Program, ProgramState,
-    Stack, assemble, interpret, verify,
+    Context, Effects, Environment, Instruction, Machine, Maps, Object, Packet, Program, ProgramState, Stack,
+    assemble, interpret, verify,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -35,24 +35,24 @@ fn frame() -> Vec<u8> {
     frame
 }
 
+/// Checks for 60 bytes.
+const BEGIN: &str =
+    "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
+
 /// Checks for 60 bytes, then sums words of the packet, in this many instructions.
 fn straight(instructions: usize) -> Program {
-    let begin =
-        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
     let steps =
         ["r4 = *(u32 *)(r1 + 26)", "r0 += r4", "r5 = *(u16 *)(r1 + 36)", "r0 ^= r5", "r0 <<= 1", "r5 &= 255"];
     let end = "r0 = 2\n out: exit";
     let middle: Vec<&str> = (0..instructions - 8).map(|i| steps[i % steps.len()]).collect();
-    let code = assemble(&format!("{begin}\n{}\n{end}", middle.join("\n"))).unwrap();
+    let code = assemble(&format!("{BEGIN}\n{}\n{end}", middle.join("\n"))).unwrap();
     assert_eq!(code.len(), instructions);
     Program::new("straight", code, [])
 }
 
 /// Repeatedly compares a byte of the packet with a number, in this many instructions, all of them different.
 fn branching(instructions: usize) -> Program {
-    let begin =
-        "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
-    let mut text = String::from(begin);
+    let mut text = String::from(BEGIN);
     for i in 0..(instructions - 8) / 4 {
         let place = 14 + i % 40;
         text +=
@@ -105,12 +105,7 @@ fn per_packet(maps: &Maps, mut run: impl FnMut(&mut Machine<'_>) -> u64) -> f64 
 fn main() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("load {}", load.trim());
-    let empty = Program::new(
-        "empty",
-        Code::new(assemble("r0 = 2\n exit").unwrap().instructions().to_vec()).unwrap(),
-        [],
-    );
-    let object = |bytes, name: &str| Object::parse(bytes).unwrap().program(name).unwrap();
+    let empty = Program::new("empty", assemble("r0 = 2\n exit").unwrap(), []);
     let mut programs = vec![
         ("empty".to_string(), empty),
         ("straight 60".into(), straight(60)),
@@ -121,7 +116,7 @@ fn main() {
     {
         let parsed = Object::parse(bytes).unwrap();
         for (name, _) in parsed.programs() {
-            programs.push((format!("{file} {name}"), object(bytes, name)));
+            programs.push((format!("{file} {name}"), parsed.program(name).unwrap()));
         }
     }
     let maps = Maps::new(&[], 1, 0).unwrap();

@@ -6,9 +6,9 @@
 
 use crate::KnownAccesses;
 use crate::run::{self, SIGNED, offset, operation_number};
-use crate::translate::{Role, Translator};
+use crate::translate::{Role, Translator, type_of_size};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Value, types};
 use longwire_program::memory::{STACK_SIZE, frame_pointer};
 use longwire_program::{Atomic, ContextField, Instruction, Map, Region, Register, Size, Width};
 
@@ -27,18 +27,6 @@ struct Access {
     base: Register,
     offset: i16,
     work: MemoryEffect,
-}
-
-/// Implementation of an access.
-enum Lowering {
-    /// Unchecked: the location is known and valid.
-    Known(Place),
-    /// Unchecked, in the context: a load of the field with this number.
-    Field(usize),
-    /// After a comparison.
-    Checked(Region),
-    /// By the machine.
-    Machine,
 }
 
 /// A location in the process.
@@ -64,18 +52,13 @@ impl Translator<'_, '_> {
                 Access { size, base, offset, work: MemoryEffect::Store { value } }
             }
             Instruction::Atomic { width, operation, base, offset, src } => {
-                let size = if width == Width::W32 { Size::Word } else { Size::Double };
+                let size = width.size();
                 let (src, r0) = (self.read(src), self.read(Register::R0));
                 Access { size, base, offset, work: MemoryEffect::Change { operation, src, r0 } }
             }
             _ => return,
         };
-        let value = match self.lowering(&access) {
-            Lowering::Known(place) => self.carry_out(&access, place),
-            Lowering::Field(number) => Some(self.field(number)),
-            Lowering::Checked(region) => self.checked(&access, region),
-            Lowering::Machine => self.by_machine(&access),
-        };
+        let value = self.lowered(&access);
         if let (Some(register), Some(value)) = (instruction.writes(), value) {
             self.write(register, value);
         }
@@ -85,42 +68,47 @@ impl Translator<'_, '_> {
         matches!(self.source.known, KnownAccesses::Facts(_))
     }
 
-    fn lowering(&mut self, access: &Access) -> Lowering {
+    /// Emits an access: unchecked if its location is known and valid, after a comparison if only its region
+    /// is known, else by the machine.
+    fn lowered(&mut self, access: &Access) -> Option<Value> {
         let (region, place) = self.known(self.index);
         // The frame of the program itself is always at one place.
         let own_frame = self.role != Role::Called && access.base == Register::FRAME;
         let in_frame = (frame_pointer(0) as u32).checked_add_signed(i32::from(access.offset));
         let (region, place) = if own_frame { (Some(Region::Stack), in_frame) } else { (region, place) };
-        let there = |room: usize| {
-            let bytes = access.size.bytes();
-            let within =
-                |place: &u32| *place as usize + bytes <= room && (*place as usize).is_multiple_of(bytes);
-            place.filter(within)
+        let Some(region) = region.filter(|&region| self.has_code(access, region)) else {
+            return self.by_machine(access);
         };
-        match region {
-            Some(Region::Stack) => match there(STACK_SIZE) {
-                Some(place) => Lowering::Known(self.place(offset::STACK, place as i32, self.memory.stack)),
-                None => Lowering::Checked(Region::Stack),
-            },
-            Some(Region::State) => match there(self.source.state_size as usize) {
-                Some(place) => Lowering::Known(self.place(offset::STATE, place as i32, self.memory.words)),
-                None => Lowering::Checked(Region::State),
-            },
-            Some(region) if self.has_code(access, region) => match (region, there(ContextField::TOTAL)) {
-                (Region::Context, Some(place)) => Lowering::Field(place as usize / access.size.bytes()),
-                _ => Lowering::Checked(region),
-            },
-            _ => Lowering::Machine,
+        // The bytes whose places are fixed.
+        let room = match region {
+            Region::Stack => STACK_SIZE,
+            Region::State => self.source.state_size as usize,
+            Region::Context => ContextField::TOTAL,
+            _ => 0,
+        };
+        let size = access.size.bytes();
+        let within = |place: &u32| *place as usize + size <= room && (*place as usize).is_multiple_of(size);
+        match (region, place.filter(within)) {
+            (Region::Stack, Some(place)) => {
+                let place = self.place(offset::STACK, place as i32, self.memory.stack);
+                self.carry_out(access, place)
+            }
+            (Region::State, Some(place)) => {
+                let place = self.place(offset::STATE, place as i32, self.memory.words);
+                self.carry_out(access, place)
+            }
+            (Region::Context, Some(place)) => Some(self.field(place as usize / size)),
+            _ => self.checked(access, region),
         }
     }
 
     /// What is known about the access of an instruction: its region, and the offset there.
     fn known(&self, index: usize) -> (Option<Region>, Option<u32>) {
         match self.source.known {
-            KnownAccesses::Facts(facts) => match facts.get(index).and_then(|fact| fact.access) {
-                Some(known) => (known.region, known.place),
-                None => (None, None),
-            },
+            KnownAccesses::Facts(facts) => {
+                let known = facts.get(index).and_then(|fact| fact.access);
+                known.map_or((None, None), |known| (known.region, known.place))
+            }
             KnownAccesses::Hints(hints) => (hints.get(index).copied().flatten(), None),
         }
     }
@@ -154,7 +142,7 @@ impl Translator<'_, '_> {
     }
 
     fn place(&mut self, base: i32, offset: i32, memory: MemFlagsData) -> Place {
-        let pointer = self.builder.ins().load(types::I64, self.memory.run, self.run, base);
+        let pointer = self.of_run(base);
         Place { pointer, offset, memory }
     }
 
@@ -172,17 +160,14 @@ impl Translator<'_, '_> {
         self.builder.set_cold_block(elsewhere);
         self.builder.append_block_param(after, types::I64);
         self.builder.ins().brif(within, here, [], elsewhere, []);
-        self.builder.switch_to_block(here);
-        self.builder.seal_block(here);
+        self.enter_block(here);
         let place = self.located(region, at);
         let done = self.carry_out_in(access, region, place);
         self.join(done, after);
-        self.builder.switch_to_block(elsewhere);
-        self.builder.seal_block(elsewhere);
+        self.enter_block(elsewhere);
         let done = self.by_machine(access);
         self.join(done, after);
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
+        self.enter_block(after);
         Some(self.builder.block_params(after)[0])
     }
 
@@ -210,8 +195,7 @@ impl Translator<'_, '_> {
                 return (self.builder.ins().icmp(IntCC::UnsignedLessThan, at, places), at);
             }
             Region::State if !self.proven() => {
-                let length =
-                    self.builder.ins().load(types::I64, self.memory.run, self.run, offset::STATE_SIZE);
+                let length = self.of_run(offset::STATE_SIZE);
                 let begins = self.builder.ins().icmp(IntCC::UnsignedLessThan, at, length);
                 let end = self.builder.ins().iadd_imm_s(at, size as i64);
                 let ends = self.builder.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, length);
@@ -355,13 +339,4 @@ fn simple(operation: Atomic) -> Option<AtomicRmwOp> {
         Atomic::Exchange => AtomicRmwOp::Xchg,
         Atomic::CompareExchange => return None,
     })
-}
-
-fn type_of_size(size: Size) -> Type {
-    match size {
-        Size::Byte => types::I8,
-        Size::Half => types::I16,
-        Size::Word => types::I32,
-        Size::Double => types::I64,
-    }
 }

@@ -1,9 +1,9 @@
 //! Instructions that only access registers.
 
-use crate::translate::{Translator, type_of};
+use crate::translate::{Translator, type_of, type_of_size};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
-use longwire_program::{Arithmetic, ByteOrder, Instruction, Narrow, Operand, Region, SwapWidth, Width};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use longwire_program::{Arithmetic, ByteOrder, Instruction, Operand, Region, Size, Width};
 
 impl Translator<'_, '_> {
     /// Translates a computation.
@@ -21,31 +21,17 @@ impl Translator<'_, '_> {
             }
             Instruction::MoveExtended { width, from, dst, src } => {
                 let value = self.read(src);
-                let low = self.cut(
-                    value,
-                    match from {
-                        Narrow::S8 => types::I8,
-                        Narrow::S16 => types::I16,
-                        Narrow::S32 => types::I32,
-                    },
-                );
-                let same = from == Narrow::S32 && width == Width::W32;
+                let low = self.cut(value, type_of_size(from));
+                let same = from == Size::Word && width == Width::W32;
                 (dst, if same { low } else { self.builder.ins().sextend(type_of(width), low) })
             }
             Instruction::Negate { width, dst } => {
                 let value = self.narrowed(width, dst);
                 (dst, self.builder.ins().ineg(value))
             }
-            Instruction::Swap { order, width, dst } => {
+            Instruction::Swap { order, size, dst } => {
                 let value = self.read(dst);
-                let low = self.cut(
-                    value,
-                    match width {
-                        SwapWidth::B16 => types::I16,
-                        SwapWidth::B32 => types::I32,
-                        SwapWidth::B64 => types::I64,
-                    },
-                );
+                let low = self.cut(value, type_of_size(size));
                 (dst, if order == ByteOrder::Little { low } else { self.builder.ins().bswap(low) })
             }
             Instruction::LoadWide { dst, value } => (dst, self.constant(value)),

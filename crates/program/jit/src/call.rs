@@ -1,6 +1,5 @@
 //! Calls of the program's functions, of helpers, and of functions that replace inline code.
 
-use crate::KnownAccesses;
 use crate::run::{self, offset};
 use crate::translate::{Role, Translator};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -13,16 +12,11 @@ use longwire_program::{Helper, MAX_ROUNDS, Region, Register, Width};
 const E2BIG: i64 = 7;
 const EINVAL: i64 = 22;
 
-const ARGUMENTS: [Register; 5] = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
-
 impl Translator<'_, '_> {
     /// Translates a helper call. False if there is no such helper.
     pub fn call_helper(&mut self, number: u32) -> bool {
         let Some(helper) = Helper::from_number(number) else { return false };
-        let verified = match self.source.known {
-            KnownAccesses::Facts(facts) => facts.get(self.index).is_some_and(|fact| fact.call.is_some()),
-            KnownAccesses::Hints(_) => false,
-        };
+        let verified = self.source.known.call(self.index).is_some();
         let result = match helper {
             Helper::FlowState if verified => self.region(Region::State),
             Helper::Node => self.constant(0),
@@ -41,7 +35,8 @@ impl Translator<'_, '_> {
         let signature = helper.signature();
         let zero = self.constant(0);
         let mut arguments = [zero; 6];
-        for (argument, register) in arguments.iter_mut().zip(ARGUMENTS).take(signature.arguments.len()) {
+        let given = Register::ARGUMENTS.iter().take(signature.arguments.len());
+        for (argument, &register) in arguments.iter_mut().zip(given) {
             *argument = self.read(register);
         }
         if !verified {
@@ -78,14 +73,10 @@ impl Translator<'_, '_> {
             known.unwrap_or_else(|| self.callees.module.declare_func_in_func(id, self.builder.func));
         self.called.insert(id, function);
         let call = self.builder.ins().call(function, arguments);
-        let (result, ended) = {
-            let results = self.builder.inst_results(call);
-            (results[0], results[1])
-        };
-        let after = self.builder.create_block();
+        let results = self.builder.inst_results(call);
+        let (result, ended, after) = (results[0], results[1], self.builder.create_block());
         self.builder.ins().brif(ended, self.exit, &[BlockArg::from(ended)], after, []);
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
+        self.enter_block(after);
         result
     }
 
@@ -168,10 +159,7 @@ impl Translator<'_, '_> {
 
     /// The functions that `r2` may name here.
     fn callbacks(&self) -> Vec<usize> {
-        let known = match self.source.known {
-            KnownAccesses::Facts(facts) => facts.get(self.index).and_then(|fact| fact.call?.callback),
-            KnownAccesses::Hints(_) => None,
-        };
+        let known = self.source.known.call(self.index).and_then(|call| call.callback);
         known.map_or_else(|| self.source.code.callbacks(), |callback| vec![callback.entry])
     }
 

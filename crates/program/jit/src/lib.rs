@@ -101,6 +101,16 @@ enum KnownAccesses<'a> {
     Hints(&'a [Option<Region>]),
 }
 
+impl KnownAccesses<'_> {
+    /// What the verifier knows about a helper call.
+    fn call(self, index: usize) -> Option<longwire_program::Call> {
+        match self {
+            Self::Facts(facts) => facts.get(index)?.call,
+            Self::Hints(_) => None,
+        }
+    }
+}
+
 /// Compiles a verified program for these maps.
 ///
 /// # Errors
@@ -179,7 +189,7 @@ impl CompiledProgram {
     /// values of maps.
     #[inline]
     pub fn alone<'r>(&'r self, state: &'r ProgramState) -> Option<PreparedProgram<'r>> {
-        let fits = !self.loaded.asks() && state.size() >= self.state_size;
+        let fits = !self.loaded.code.asks && state.size() >= self.state_size;
         fits.then_some(PreparedProgram { compiled: self, state })
     }
 
@@ -187,7 +197,7 @@ impl CompiledProgram {
     /// packet's ends.
     #[inline]
     pub fn helped<'r>(&'r self, state: &'r ProgramState) -> Option<PreparedWithHelpers<'r>> {
-        let fits = !self.loaded.moves() && state.size() >= self.state_size;
+        let fits = !self.loaded.code.moves && state.size() >= self.state_size;
         fits.then_some(PreparedWithHelpers { compiled: self, state })
     }
 
@@ -198,7 +208,7 @@ impl CompiledProgram {
 
     /// Size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
-        self.loaded.size()
+        self.loaded.code.size
     }
 
     /// The reason for the stop at this instruction.

@@ -22,14 +22,7 @@ use std::sync::OnceLock;
 pub struct Loaded {
     /// None after it was dropped.
     module: Option<JITModule>,
-    entry: Entry,
-    /// The entry of the loop over packets, for a program without calls.
-    visits: Option<EntryOfVisits>,
-    size: usize,
-    /// Whether it calls functions that work on the machine.
-    asks: bool,
-    /// Whether it may move the packet's ends.
-    moves: bool,
+    pub code: MachineCode,
 }
 
 // SAFETY: after `load` the module is touched by nobody but `drop`, which has it alone; the code is never
@@ -43,7 +36,7 @@ impl Loaded {
         // SAFETY: the code is in memory as long as `self` is, and was made with this signature. It touches
         // the run, and the packet, stack, state and maps' values that the run points to, each within its
         // bounds, which it checks.
-        unsafe { (self.entry)(&raw mut *run) }
+        unsafe { (self.code.entry)(&raw mut *run) }
     }
 
     /// Runs the program on packets of a pool, up to the first that can't be passed as it is. Returned bits
@@ -61,7 +54,7 @@ impl Loaded {
         let (count, limit) = (packets.len() as u64, bytes.len() as u64);
         let fits = count <= MOST as u64 && visits.len() >= packets.len();
         run.lend_visits(visits);
-        match self.visits {
+        match self.code.visits {
             _ if count == 0 => VisitProgress { loud: 0, count },
             // SAFETY: as for `enter`; besides, the code reads `count` handles, touches as many visits, which
             // are there, and metadata and packets that lie in the bytes, which it checks.
@@ -70,20 +63,6 @@ impl Loaded {
             },
             _ => VisitProgress { loud: u64::MAX, count },
         }
-    }
-
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Whether it works on the machine, and not only on the run's pointers.
-    pub fn asks(&self) -> bool {
-        self.asks
-    }
-
-    /// Whether it may move the packet's ends.
-    pub fn moves(&self) -> bool {
-        self.moves
     }
 }
 
@@ -100,11 +79,8 @@ impl Drop for Loaded {
 /// Compiles all functions; the first is the program.
 pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError> {
     let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
-    let (mut asks, mut moves) = (false, false);
-    let error = match define(&mut module, source, bodies, (&mut asks, &mut moves)) {
-        Ok(Defined { entry, visits, size, stack }) if stack <= MAX_STACK => {
-            return Ok(Loaded { module: Some(module), entry, visits, size, asks, moves });
-        }
+    let error = match define(&mut module, source, bodies) {
+        Ok(code) if code.stack <= MAX_STACK => return Ok(Loaded { module: Some(module), code }),
         Ok(_) => CompileError::Stack(MAX_STACK),
         Err(error) => CompileError::Generator(error.to_string()),
     };
@@ -121,12 +97,18 @@ type Entry = unsafe extern "C" fn(*mut Run) -> ProgramEnd;
 type EntryOfVisits = unsafe extern "C" fn(*mut Run, *const Handle, u64, *mut u8, u64, u64) -> VisitProgress;
 
 /// Functions in executable memory.
-struct Defined {
+pub struct MachineCode {
     entry: Entry,
+    /// The entry of the loop over packets, for a program without calls.
     visits: Option<EntryOfVisits>,
-    size: usize,
+    /// Bytes of machine code.
+    pub size: usize,
     /// Most bytes of the processor's stack.
     stack: usize,
+    /// Whether it calls functions that work on the machine, and not only on the run's pointers.
+    pub asks: bool,
+    /// Whether it may move the packet's ends.
+    pub moves: bool,
 }
 
 /// Bytes of the largest frames on the processor's stack.
@@ -157,8 +139,7 @@ fn define(
     module: &mut JITModule,
     source: &Source<'_>,
     bodies: &[Body],
-    (asks, moves): (&mut bool, &mut bool),
-) -> Result<Defined, Box<ModuleError>> {
+) -> Result<MachineCode, Box<ModuleError>> {
     let convention = module.isa().default_call_conv();
     let declare = |module: &mut JITModule, name: &str, role| {
         module.declare_function(name, Linkage::Local, &signature(convention, role)).map_err(Box::new)
@@ -178,15 +159,14 @@ fn define(
             made.push((id, body, role));
         }
     }
-    let count = made.len();
+    let (mut asks, mut moves, count) = (false, false, made.len());
     let (mut context, mut scratch) = (module.make_context(), FunctionBuilderContext::new());
     let (mut size, mut done, mut frames) = (0, 0, Frames::default());
     while let Some(&(id, body, role)) = made.get(done) {
         context.func.signature = signature(convention, role);
         context.func.name = UserFuncName::user(0, id.as_u32());
-        let (asks, moves) = (&mut *asks, &mut *moves);
-        let callees =
-            Callees { functions: &functions, programs: &programs, module: &mut *module, asks, moves };
+        let (functions, programs) = (&functions, &programs);
+        let callees = Callees { functions, programs, module, asks: &mut asks, moves: &mut moves };
         translate(source, (body, role), callees, &mut context.func, &mut scratch);
         module.define_function(id, &mut context)?;
         let code = context.compiled_code();
@@ -196,7 +176,7 @@ fn define(
         module.clear_context(&mut context);
         done += 1;
         // Now it is known whether any of them calls the machine.
-        if done == count && !*asks {
+        if done == count && !asks {
             made.push((declare(module, "visits", Role::Visits)?, &bodies[0], Role::Visits));
         }
     }
@@ -210,21 +190,21 @@ fn define(
         unsafe { std::mem::transmute::<*const u8, EntryOfVisits>(code) }
     });
     let stack = frames.most(if programs.is_empty() { 0 } else { MAX_TAIL_CALLS });
-    Ok(Defined { entry, visits, size, stack })
+    Ok(MachineCode { entry, visits, size, stack, asks, moves })
 }
 
 /// A program takes the run, or the arguments of [`EntryOfVisits`]; other functions take the run, `r1` to
 /// `r5`, and `r10`. They return a [`ProgramEnd`] or a [`VisitProgress`] in two registers, as C does by
 /// the calling conventions of the supported processors.
 fn signature(convention: CallConv, role: Role) -> Signature {
-    let (takes, gives) = match role {
-        Role::Program | Role::Continued => (1, 2),
-        Role::Visits => (6, 2),
-        Role::Called => (7, 2),
+    let takes = match role {
+        Role::Program | Role::Continued => 1,
+        Role::Visits => 6,
+        Role::Called => 7,
     };
     let mut signature = Signature::new(convention);
     signature.params = vec![AbiParam::new(types::I64); takes];
-    signature.returns = vec![AbiParam::new(types::I64); gives];
+    signature.returns = vec![AbiParam::new(types::I64); 2];
     signature
 }
 

@@ -40,7 +40,7 @@ const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
 
 /// The program itself, then the functions that it calls, and the targets of tail calls with theirs.
 pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
-    let mut walk = Walk { code, marks: vec![0; code.len() + 1], functions: 0 };
+    let mut marks = vec![0; code.len() + 1];
     let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
     let programs: BTreeSet<usize> = code.programs().map(|(_, start)| start).collect();
     let mut wanted: Vec<usize> = programs.iter().rev().copied().chain([0]).collect();
@@ -49,7 +49,7 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
         if places.contains_key(&entry) {
             continue;
         }
-        let (order, back) = walk.order(entry);
+        let (order, back) = order(code, &mut marks, bodies.len() + 1, entry);
         total += order.len() + comparisons * order.iter().filter(|&&index| is_tail_call(code, index)).count();
         if total > MAX_INSTRUCTIONS {
             return Err(CompileError::TooLarge(MAX_INSTRUCTIONS));
@@ -66,13 +66,6 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
         measure(code, &bodies, &places, &mut heights, (places[first], 1))?;
     }
     Ok(bodies)
-}
-
-/// Possible successors of an instruction within its function: its jump target and the next one.
-pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
-    let Some(instruction) = code.instructions().get(index) else { return [None, None] };
-    let jumps = !instruction.names_function();
-    [code.target(index).filter(|_| jumps), instruction.falls_through().then_some(index + 1)]
 }
 
 fn is_tail_call(code: &Code, index: usize) -> bool {
@@ -109,39 +102,35 @@ fn measure(
     if depth - 1 + heights[body] > MAX_FRAMES { Err(too_deep) } else { Ok(()) }
 }
 
-/// A depth-first walk through functions.
-struct Walk<'c> {
-    code: &'c Code,
-    /// For each instruction 2n - 1 while it is on the current path through function n, counted from 1, and 2n
-    /// when it is done.
-    marks: Vec<usize>,
-    functions: usize,
-}
-
-impl Walk<'_> {
-    fn order(&mut self, entry: usize) -> (Vec<usize>, BTreeSet<(usize, usize)>) {
-        self.functions += 1;
-        let (on_path, done) = (2 * self.functions - 1, 2 * self.functions);
-        let (mut order, mut path, mut back) = (Vec::new(), vec![(entry, 0)], BTreeSet::new());
-        self.marks[entry] = on_path;
-        while let Some((index, looked)) = path.pop() {
-            let Some(&next) = next(self.code, index).get(looked) else {
-                self.marks[index] = done;
-                order.push(index);
-                continue;
-            };
-            path.push((index, looked + 1));
-            let Some(next) = next else { continue };
-            if self.marks[next] == on_path {
-                back.insert((next, index));
-            } else if self.marks[next] != done {
-                self.marks[next] = on_path;
-                path.push((next, 0));
-            }
+/// The order of function `number`, counted from 1, and its backward jumps, by a depth-first walk. The mark of
+/// an instruction is 2n - 1 while it is on the current path through function n, and 2n when it is done.
+fn order(
+    code: &Code,
+    marks: &mut [usize],
+    number: usize,
+    entry: usize,
+) -> (Vec<usize>, BTreeSet<(usize, usize)>) {
+    let (on_path, done) = (2 * number - 1, 2 * number);
+    let (mut order, mut path, mut back) = (Vec::new(), vec![(entry, 0)], BTreeSet::new());
+    marks[entry] = on_path;
+    while let Some((index, looked)) = path.pop() {
+        // The jump target first.
+        let Some(&next) = code.successors(index).iter().rev().nth(looked) else {
+            marks[index] = done;
+            order.push(index);
+            continue;
+        };
+        path.push((index, looked + 1));
+        let Some(next) = next else { continue };
+        if marks[next] == on_path {
+            back.insert((next, index));
+        } else if marks[next] != done {
+            marks[next] = on_path;
+            path.push((next, 0));
         }
-        order.reverse();
-        (order, back)
     }
+    order.reverse();
+    (order, back)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A run of a program: what its code reads directly, and its results. The code knows the fields by their
 /// offsets.
 #[repr(C)]
+#[derive(Default)]
 pub struct Run {
     /// The context's fields as loaded, in order.
     fields: [u64; 6],
@@ -88,21 +89,7 @@ impl Run {
     /// A run without packet, state and machine.
     pub fn idle() -> Self {
         let start = Region::Packet.address(0);
-        Self {
-            fields: [start, start, start, 0, 0, 0],
-            packet: std::ptr::null_mut(),
-            stack: std::ptr::null_mut(),
-            state: std::ptr::null_mut(),
-            state_size: 0,
-            now: 0,
-            worker: 0,
-            halted: 0,
-            turns: 0,
-            address: 0,
-            machine: std::ptr::null_mut(),
-            visits: std::ptr::null_mut(),
-            fault: None,
-        }
+        Self { fields: [start, start, start, 0, 0, 0], ..Self::default() }
     }
 
     /// A run on this machine, which nothing else may access before the end of the run.
@@ -243,7 +230,7 @@ pub unsafe extern "C" fn store(run: *mut Run, address: u64, value: u64, bytes: u
 /// `run` is what compiled code was entered with.
 pub unsafe extern "C" fn change(run: *mut Run, address: u64, src: u64, r0: u64, how: u64) -> u64 {
     let width = if how & WIDE != 0 { Width::W64 } else { Width::W32 };
-    let operation = OPERATIONS[(how & !WIDE) as usize % OPERATIONS.len()];
+    let operation = Atomic::ALL[(how & !WIDE) as usize % Atomic::ALL.len()];
     let work = |machine: &mut Machine<'_>| machine.change(address, width, operation, src, r0);
     // SAFETY: promised by the caller.
     unsafe { Run::with_machine::<false>(run, work) }
@@ -301,23 +288,10 @@ performers! {
 }
 
 const WIDE: u64 = 0x10;
-const OPERATIONS: [Atomic; 10] = [
-    Atomic::Add,
-    Atomic::Or,
-    Atomic::And,
-    Atomic::Xor,
-    Atomic::FetchAdd,
-    Atomic::FetchOr,
-    Atomic::FetchAnd,
-    Atomic::FetchXor,
-    Atomic::Exchange,
-    Atomic::CompareExchange,
-];
 
 /// Number of an operation for [`change`].
 pub fn operation_number(width: Width, operation: Atomic) -> u64 {
-    let place = OPERATIONS.iter().position(|&other| other == operation).unwrap_or(0) as u64;
-    if width == Width::W64 { place | WIDE } else { place }
+    if width == Width::W64 { operation as u64 | WIDE } else { operation as u64 }
 }
 
 fn size_of_bytes(bytes: u64) -> Size {

@@ -3,7 +3,7 @@
 mod visits;
 
 use crate::KnownAccesses;
-use crate::order::{Body, next};
+use crate::order::Body;
 use crate::run::{TOO_OFTEN, offset};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -13,7 +13,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 use longwire_program::memory::frame_pointer;
-use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Width};
+use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Region, Register, Size, Width};
 use std::collections::BTreeMap;
 use visits::Visits;
 
@@ -122,8 +122,6 @@ pub fn translate<'a>(
     }
     builder.append_block_param(outside, types::I64);
     let frontend = callees.module.target_config();
-    let blocks = BTreeMap::new();
-    let called = BTreeMap::new();
     let mut translator = Translator {
         source,
         builder,
@@ -134,11 +132,11 @@ pub fn translate<'a>(
         role,
         visits: None,
         registers,
-        blocks,
+        blocks: BTreeMap::new(),
         exit,
         outside,
         callees,
-        called,
+        called: BTreeMap::new(),
     };
     if role == Role::Visits {
         translator.begin_visits(first);
@@ -201,9 +199,8 @@ impl Translator<'_, '_> {
         if let Some(visits) = &self.visits {
             return visits.window;
         }
-        let mut of_run = |offset| self.builder.ins().load(types::I64, self.memory.run, self.run, offset);
-        let (first, end) = (of_run(offset::FIELDS), of_run(offset::FIELDS + 8));
-        let pointer = of_run(offset::PACKET);
+        let (first, end) = (self.of_run(offset::FIELDS), self.of_run(offset::FIELDS + 8));
+        let pointer = self.of_run(offset::PACKET);
         Window { first, length: self.builder.ins().isub(end, first), pointer }
     }
 
@@ -212,16 +209,13 @@ impl Translator<'_, '_> {
         let code = self.source.code;
         let mut leaders = vec![body.entry];
         for &index in &body.order {
-            if let [Some(target), after] = next(code, index) {
+            if let [after, Some(target)] = code.successors(index) {
                 leaders.push(target);
                 leaders.extend(after);
             }
         }
         for leader in leaders {
-            if !self.blocks.contains_key(&leader) {
-                let block = self.builder.create_block();
-                self.blocks.insert(leader, block);
-            }
+            self.blocks.entry(leader).or_insert_with(|| self.builder.create_block());
         }
     }
 
@@ -247,7 +241,10 @@ impl Translator<'_, '_> {
                 ways.into_iter().for_each(|(next, block)| self.turn(next, block));
                 return;
             }
-            Instruction::Exit => return self.leave(),
+            Instruction::Exit => {
+                let result = self.read(Register::R0);
+                return self.leave_with(result);
+            }
             Instruction::CallKernel { .. } => self.stop_here(),
             Instruction::Call { helper } => {
                 if !self.call_helper(helper) {
@@ -294,15 +291,14 @@ impl Translator<'_, '_> {
         if !self.turns(next) {
             return;
         }
-        self.builder.switch_to_block(block);
-        self.builder.seal_block(block);
+        self.enter_block(block);
         let head = self.block(next);
         self.count_turn(head);
     }
 
     /// Counts a backward jump, and continues at `head` if it is allowed.
     pub fn count_turn(&mut self, head: Block) {
-        let left = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::TURNS);
+        let left = self.of_run(offset::TURNS);
         let after = self.builder.ins().iadd_imm_s(left, -1);
         self.builder.ins().store(self.memory.run, after, self.run, offset::TURNS);
         let number = self.constant(TOO_OFTEN | (self.index as u64 + 1));
@@ -336,17 +332,11 @@ impl Translator<'_, '_> {
 
     /// Calls a function of the program with this one's arguments.
     fn call_function(&mut self, entry: usize) {
-        let registers = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
-        let arguments = registers.map(|register| self.read(register));
+        let arguments = Register::ARGUMENTS.map(|register| self.read(register));
         match self.call_body(entry, &arguments) {
             Some(result) => self.write(Register::R0, result),
             None => self.stop_here(),
         }
-    }
-
-    fn leave(&mut self) {
-        let result = self.read(Register::R0);
-        self.leave_with(result);
     }
 
     pub fn leave_with(&mut self, result: Value) {
@@ -368,8 +358,7 @@ impl Translator<'_, '_> {
     pub fn stop_here(&mut self) {
         self.stop();
         let after = self.builder.create_block();
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
+        self.enter_block(after);
     }
 
     /// The return value for an end at this instruction.
@@ -383,32 +372,25 @@ impl Translator<'_, '_> {
         let after = self.builder.create_block();
         let arguments = [BlockArg::from(number), BlockArg::from(address)];
         self.builder.ins().brif(within, after, [], self.outside, &arguments);
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
+        self.enter_block(after);
     }
 
     /// Ends the program if the called function requests it.
     pub fn end_if_halted(&mut self) {
-        let halted = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::HALTED);
+        let halted = self.of_run(offset::HALTED);
         let number = self.number();
         let after = self.builder.create_block();
         self.builder.ins().brif(halted, self.exit, &[BlockArg::from(number)], after, []);
-        self.builder.switch_to_block(after);
-        self.builder.seal_block(after);
+        self.enter_block(after);
     }
 
     /// Emits the exits of accesses and calls.
     fn end(&mut self) {
-        self.builder.switch_to_block(self.outside);
-        self.builder.seal_block(self.outside);
-        let (number, address) = {
-            let parameters = self.builder.block_params(self.outside);
-            (parameters[0], parameters[1])
-        };
+        self.enter_block(self.outside);
+        let [number, address] = *self.builder.block_params(self.outside) else { return };
         self.builder.ins().store(self.memory.run, address, self.run, offset::ADDRESS);
         self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
-        self.builder.switch_to_block(self.exit);
-        self.builder.seal_block(self.exit);
+        self.enter_block(self.exit);
         let number = self.builder.block_params(self.exit)[0];
         let nothing = self.constant(0);
         if self.visits.is_some() {
@@ -466,8 +448,14 @@ impl Translator<'_, '_> {
 }
 
 pub fn type_of(width: Width) -> Type {
-    match width {
-        Width::W32 => types::I32,
-        Width::W64 => types::I64,
+    type_of_size(width.size())
+}
+
+pub fn type_of_size(size: Size) -> Type {
+    match size {
+        Size::Byte => types::I8,
+        Size::Half => types::I16,
+        Size::Word => types::I32,
+        Size::Double => types::I64,
     }
 }

@@ -121,12 +121,15 @@ impl<'d> Btf<'d> {
     pub(crate) fn variables(&self, section: &str) -> Vec<Member<'d>> {
         let is_section = |&id: &u32| self.kind(id) == Some(Kind::DataSection) && self.name(id) == section;
         let Some(id) = (1..=self.types.len() as u32).find(is_section) else { return Vec::new() };
-        let count = self.count(id);
-        let variables = (0..count).filter_map(|index| self.word(id, TYPE + index * MEMBER));
-        let variables = variables.filter(|&variable| self.kind(variable) == Some(Kind::Var));
+        let variables = self.contents(id).filter(|&variable| self.kind(variable) == Some(Kind::Var));
         variables
             .map(|v| Member { name: self.name(v), type_id: self.word(v, 8).unwrap_or(0), offset: 0 })
             .collect()
+    }
+
+    /// The variables and functions of a section.
+    fn contents(&self, section: u32) -> impl Iterator<Item = u32> {
+        (0..self.count(section)).filter_map(move |index| self.word(section, TYPE + index * MEMBER))
     }
 
     /// External symbols, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
@@ -138,8 +141,7 @@ impl<'d> Btf<'d> {
                 ".kconfig" => true,
                 _ => continue,
             };
-            for index in 0..self.count(section) {
-                let Some(id) = self.word(section, TYPE + index * MEMBER) else { continue };
+            for id in self.contents(section) {
                 let kind = match self.kind(id) {
                     _ if configuration => External::Configuration,
                     Some(Kind::Var) => External::Variable,

@@ -1,14 +1,14 @@
 //! Helpers that programs may call: the kernel's, with the kernel's numbers, and Longwire's own.
 //!
 //! The table is the only definition of a helper's arguments and result. The verifier checks calls against it,
-//! prices follow from [`Cost`], and [`Machine::call`](crate::Machine::call) implements it. To add a helper: a
+//! prices follow from [`Item`], and [`Machine::call`](crate::Machine::call) implements it. To add a helper: a
 //! row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
 
-mod instead;
 mod kernel;
 
-pub use instead::instead;
-pub use kernel::kernel_name;
+pub use kernel::{instead, kernel_name};
+
+use crate::Item;
 
 /// First number of Longwire's own helpers; the kernel's are below 212, and no more will be added.
 pub const OWN_BASE: u32 = 0x1_0000;
@@ -75,79 +75,6 @@ pub enum Returns {
     Nothing,
 }
 
-/// Price class of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cost {
-    /// A trivial call: reading the packet's time or the worker's number, setting a verdict.
-    Call,
-    /// Looking up a map's value: by index in an array, by one hash in a hash map.
-    Lookup,
-    /// Writing or removing a map's value.
-    Update,
-    /// Looking up a redirection in a map.
-    RedirectMap,
-    /// Drawing a random number.
-    Random,
-    /// A checksum over two inputs of at most [`MAX_SIZE`] bytes, by their number.
-    Checksum,
-    /// A hash over at most [`MAX_SIZE`] bytes, by their number.
-    Hash,
-    /// Bytes copied from or to the packet, by their number.
-    Copy,
-    /// Moving the packet's ends.
-    Adjust,
-    /// A route and neighbour lookup.
-    Route,
-    /// Repeated calls of a function, whose own cost is added.
-    Loop,
-    /// A tail call to another program, whose own cost is added.
-    TailCall,
-    /// Taking a free lock, or releasing it.
-    Lock,
-    /// Reserving and releasing a record in a ring, and copying its bytes, by their number.
-    Record,
-}
-
-impl Cost {
-    /// Every kind of cost.
-    pub const ALL: &'static [Self] = &[
-        Self::Call,
-        Self::Lookup,
-        Self::Update,
-        Self::RedirectMap,
-        Self::Random,
-        Self::Checksum,
-        Self::Hash,
-        Self::Copy,
-        Self::Adjust,
-        Self::Route,
-        Self::Loop,
-        Self::TailCall,
-        Self::Lock,
-        Self::Record,
-    ];
-
-    /// Its name in price lists.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Lookup => "lookup",
-            Self::Update => "update",
-            Self::RedirectMap => "redirect-map",
-            Self::Random => "random",
-            Self::Checksum => "checksum",
-            Self::Hash => "hash",
-            Self::Copy => "copy",
-            Self::Adjust => "adjust",
-            Self::Route => "route",
-            Self::Loop => "loop",
-            Self::TailCall => "tail-call",
-            Self::Lock => "lock",
-            Self::Record => "record",
-        }
-    }
-}
-
 /// Arguments, result and cost of a helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
@@ -155,8 +82,9 @@ pub struct Signature {
     pub arguments: &'static [Argument],
     /// Result in `r0`.
     pub returns: Returns,
-    /// Price class.
-    pub cost: Cost,
+    /// The operation that a call is counted as, besides its bytes: in maps without hashes that of arrays,
+    /// and twice for a route lookup. Programs and functions that it runs are added.
+    pub cost: Item,
     /// Whether it invalidates previous addresses in the packet.
     pub moves_packet: bool,
 }
@@ -197,7 +125,7 @@ macro_rules! helpers {
                     $(Self::$variant => Signature {
                         arguments: &[$(Argument::$argument),*],
                         returns: Returns::$returns,
-                        cost: Cost::$cost,
+                        cost: Item::$cost,
                         moves_packet: matches!(self, Self::AdjustHead | Self::AdjustTail),
                     }),+
                 }
@@ -208,11 +136,11 @@ macro_rules! helpers {
 
 // Numbers below OWN_BASE: enum bpf_func_id of linux/bpf.h. What each means to the kernel: its text there.
 helpers! {
-    MapLookup 1 "map_lookup_elem" (Map, Key) -> MapValueOrNull, Lookup,
+    MapLookup 1 "map_lookup_elem" (Map, Key) -> MapValueOrNull, HashLookup,
         "The address of the value of this key, or 0.";
-    MapUpdate 2 "map_update_elem" (Map, Key, Value, Number) -> Number, Update,
+    MapUpdate 2 "map_update_elem" (Map, Key, Value, Number) -> Number, HashUpdate,
         "Writes a value; flags 0, BPF_NOEXIST (1) or BPF_EXIST (2). 0, or a negative error number.";
-    MapDelete 3 "map_delete_elem" (Map, Key) -> Number, Update,
+    MapDelete 3 "map_delete_elem" (Map, Key) -> Number, HashUpdate,
         "Removes a key from a hash map. 0, or a negative error number.";
     Now 5 "ktime_get_ns" () -> Number, Call,
         "The time of the packet in nanoseconds: monotonic, or of the simulation.";
@@ -222,7 +150,7 @@ helpers! {
         "32 random bits, from the program's own stream.";
     Worker 8 "get_smp_processor_id" () -> Number, Call,
         "The number of the worker, from 0.";
-    TailCall 12 "tail_call" (Context, Map, Number) -> Nothing, TailCall,
+    TailCall 12 "tail_call" (Context, Map, Number) -> Nothing, ArrayLookup,
         "Goes on with the program that a program array has by this number, which returns in its stead; \
          without one, after the call.";
     Redirect 23 "redirect" (Number, Number) -> Number, Call,
@@ -239,18 +167,18 @@ helpers! {
         "Always 0.";
     AdjustHead 44 "xdp_adjust_head" (Context, Number) -> Number, Adjust,
         "Moves the packet's beginning by so many bytes. 0, or a negative error number.";
-    RedirectMap 51 "redirect_map" (Map, Number, Number) -> Number, RedirectMap,
+    RedirectMap 51 "redirect_map" (Map, Number, Number) -> Number, PortLookup,
         "Chooses the port that a device map holds for this key and returns XDP_REDIRECT; without one, the \
          low two bits of flags.";
     AdjustTail 65 "xdp_adjust_tail" (Context, Number) -> Number, Adjust,
         "Moves the packet's end by so many bytes; new ones are 0. 0, or a negative error number.";
-    FibLookup 69 "fib_lookup" (Context, Changed, Size, Number) -> Number, Route,
+    FibLookup 69 "fib_lookup" (Context, Changed, Size, Number) -> Number, HashLookup,
         "Asks the router for the route and the neighbour of a struct bpf_fib_lookup. 0, or \
          BPF_FIB_LKUP_RET_…, or a negative error number.";
-    SpinLock 93 "spin_lock" (Lock) -> Nothing, Lock,
+    SpinLock 93 "spin_lock" (Lock) -> Nothing, Atomic,
         "Takes the lock of a map's value, for which it waits. No helper but spin_unlock may be called then, \
          and no function.";
-    SpinUnlock 94 "spin_unlock" (Lock) -> Nothing, Lock,
+    SpinUnlock 94 "spin_unlock" (Lock) -> Nothing, Atomic,
         "Gives the lock of a map's value back.";
     Jiffies 118 "jiffies64" () -> Number, Call,
         "The time of the packet in milliseconds.";
@@ -272,7 +200,7 @@ helpers! {
         "As ktime_get_ns: the time of the packet costs nothing to know.";
     TraceMany 177 "trace_vprintk" (Readable, Size, ReadableOrNull, SizeOrZero) -> Number, Call,
         "As trace_printk, with values in memory.";
-    Loop 181 "loop" (Number, Function, StackOrNull, Number) -> Number, Loop,
+    Loop 181 "loop" (Number, Function, StackOrNull, Number) -> Number, Call,
         "Calls a function with 0, 1, … and an address, at most so many times, until it returns 1. How often \
          it called; flags must be 0.";
     PacketLength 188 "xdp_get_buff_len" (Context) -> Number, Call,

@@ -1,9 +1,7 @@
 //! Decodes instructions. Whatever RFC 9669 doesn't define is refused: unknown opcodes and registers, and
 //! non-zero unused fields.
 
-use super::{
-    Arithmetic, Atomic, ByteOrder, Condition, Instruction, Narrow, Operand, Register, Size, SwapWidth, Width,
-};
+use super::{Arithmetic, Atomic, ByteOrder, Condition, Instruction, Operand, Register, Size, Width};
 use thiserror::Error;
 
 /// An instruction that can't be decoded.
@@ -58,16 +56,18 @@ pub enum DecodeFault {
 
 /// The fields of a slot.
 #[derive(Clone, Copy)]
-struct Fields {
-    opcode: u8,
-    dst: u8,
-    src: u8,
-    offset: i16,
-    immediate: i32,
+pub(super) struct Fields {
+    pub opcode: u8,
+    pub dst: u8,
+    pub src: u8,
+    pub offset: i16,
+    pub immediate: i32,
 }
 
 const CLASS: u8 = 0x07;
-const SOURCE: u8 = 0x08;
+/// The right operand is a register.
+pub(super) const SOURCE: u8 = 0x08;
+const CODE: u8 = 0xf0;
 
 impl Instruction {
     /// Decodes the instruction at the beginning of `bytes`, which is at slot `slot` of its program.
@@ -149,28 +149,19 @@ impl Fields {
 }
 
 fn arithmetic(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
-    use Arithmetic::*;
-    let operation = match (fields.opcode >> 4, fields.offset) {
-        (0x0, 0) => Add,
-        (0x1, 0) => Sub,
-        (0x2, 0) => Mul,
-        (0x3, 0) => Div,
-        (0x3, 1) => SignedDiv,
-        (0x4, 0) => Or,
-        (0x5, 0) => And,
-        (0x6, 0) => ShiftLeft,
-        (0x7, 0) => ShiftRight,
-        (0x8, _) => return negate(fields, width),
-        (0x9, 0) => Mod,
-        (0x9, 1) => SignedMod,
-        (0xa, 0) => Xor,
-        (0xb, 0) => Mov,
-        (0xb, _) => return move_extended(fields, width),
-        (0xc, 0) => ShiftRightSigned,
-        (0xd, _) => return swap(fields, width),
-        (0xe | 0xf, _) => return Err(DecodeFault::Opcode(fields.opcode)),
-        (0x3 | 0x9, other) => return Err(fields.no_such("offset", i64::from(other))),
-        _ => return Err(fields.no_offset().err().unwrap_or(DecodeFault::Opcode(fields.opcode))),
+    let (code, offset) = (fields.opcode & CODE, fields.offset);
+    match code {
+        0x80 => return negate(fields, width),
+        0xb0 if offset != 0 => return move_extended(fields, width),
+        0xd0 => return swap(fields),
+        0xe0 | 0xf0 => return Err(DecodeFault::Opcode(fields.opcode)),
+        _ => {}
+    }
+    let Some(operation) = Arithmetic::from_code((code, offset)) else {
+        return Err(match code {
+            0x30 | 0x90 => fields.no_such("offset", i64::from(offset)),
+            _ => fields.no_offset().err().unwrap_or(DecodeFault::Opcode(fields.opcode)),
+        });
     };
     Ok(Instruction::Arithmetic { width, operation, dst: fields.dst()?, source: fields.operand()? })
 }
@@ -187,9 +178,9 @@ fn negate(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
 
 fn move_extended(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
     let from = match (fields.offset, width) {
-        (8, _) => Narrow::S8,
-        (16, _) => Narrow::S16,
-        (32, Width::W64) => Narrow::S32,
+        (8, _) => Size::Byte,
+        (16, _) => Size::Half,
+        (32, Width::W64) => Size::Word,
         (other, _) => return Err(fields.no_such("offset", i64::from(other))),
     };
     if fields.opcode & SOURCE == 0 {
@@ -199,76 +190,54 @@ fn move_extended(fields: Fields, width: Width) -> Result<Instruction, DecodeFaul
     Ok(Instruction::MoveExtended { width, from, dst: fields.dst()?, src: fields.src()? })
 }
 
-fn swap(fields: Fields, class: Width) -> Result<Instruction, DecodeFault> {
-    let order = match (class, fields.opcode & SOURCE) {
-        (Width::W32, 0) => ByteOrder::Little,
-        (Width::W32, _) => ByteOrder::Big,
-        (Width::W64, 0) => ByteOrder::Swapped,
-        (Width::W64, _) => return Err(DecodeFault::Opcode(fields.opcode)),
-    };
+fn swap(fields: Fields) -> Result<Instruction, DecodeFault> {
+    let order = ByteOrder::from_code(fields.opcode).ok_or(DecodeFault::Opcode(fields.opcode))?;
     fields.no_src()?;
     fields.no_offset()?;
-    let width = match fields.immediate {
-        16 => SwapWidth::B16,
-        32 => SwapWidth::B32,
-        64 => SwapWidth::B64,
+    let size = match fields.immediate {
+        16 => Size::Half,
+        32 => Size::Word,
+        64 => Size::Double,
         other => return Err(fields.no_such("imm", i64::from(other))),
     };
-    Ok(Instruction::Swap { order, width, dst: fields.dst()? })
+    Ok(Instruction::Swap { order, size, dst: fields.dst()? })
 }
 
 fn jump(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
-    use Condition::*;
-    let condition = match fields.opcode >> 4 {
-        0x0 | 0x8 | 0x9 => return transfer(fields, width),
-        0x1 => Equal,
-        0x2 => Greater,
-        0x3 => GreaterEqual,
-        0x4 => BitsSet,
-        0x5 => NotEqual,
-        0x6 => SignedGreater,
-        0x7 => SignedGreaterEqual,
-        0xa => Less,
-        0xb => LessEqual,
-        0xc => SignedLess,
-        0xd => SignedLessEqual,
-        _ => return Err(DecodeFault::Opcode(fields.opcode)),
-    };
+    let code = fields.opcode & CODE;
+    if matches!(code, 0x00 | 0x80 | 0x90) {
+        return transfer(fields, width);
+    }
+    let condition = Condition::from_code(code).ok_or(DecodeFault::Opcode(fields.opcode))?;
     let (dst, source) = (fields.dst()?, fields.operand()?);
     Ok(Instruction::Branch { width, condition, dst, source, offset: fields.offset })
 }
 
 /// Unconditional jumps, calls and returns.
 fn transfer(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
-    let (code, immediate) = (fields.opcode >> 4, fields.immediate);
-    if fields.opcode & SOURCE != 0 || (code != 0x0 && width == Width::W32) {
+    let (code, immediate) = (fields.opcode & CODE, fields.immediate);
+    if fields.opcode & SOURCE != 0 || (code != 0x00 && width == Width::W32) {
         return Err(DecodeFault::Opcode(fields.opcode));
     }
     fields.no_dst()?;
-    if code == 0x8 {
-        fields.no_offset()?;
-        return match fields.src {
-            0 => Ok(Instruction::Call { helper: immediate as u32 }),
-            1 => Ok(Instruction::CallLocal { offset: immediate }),
-            2 => Ok(Instruction::CallKernel { id: immediate }),
-            other => Err(fields.no_such("src_reg", i64::from(other))),
-        };
+    if code != 0x80 {
+        fields.no_src()?;
     }
-    fields.no_src()?;
-    match (code, width) {
-        (0x0, Width::W64) => {
-            fields.no_immediate()?;
-            Ok(Instruction::Jump { offset: fields.offset })
-        }
-        (0x0, Width::W32) => {
-            fields.no_offset()?;
-            Ok(Instruction::JumpLong { offset: immediate })
-        }
-        _ => {
-            fields.no_offset()?;
-            fields.no_immediate()?;
-            Ok(Instruction::Exit)
-        }
+    let is_short = code == 0x00 && width == Width::W64;
+    if !is_short {
+        fields.no_offset()?;
+    }
+    if is_short || code == 0x90 {
+        fields.no_immediate()?;
+    }
+    match (code, fields.src) {
+        (0x00, _) if is_short => Ok(Instruction::Jump { offset: fields.offset }),
+        (0x00, _) => Ok(Instruction::JumpLong { offset: immediate }),
+        (0x90, _) => Ok(Instruction::Exit),
+        (_, 0) => Ok(Instruction::Call { helper: immediate as u32 }),
+        (_, 1) => Ok(Instruction::CallLocal { offset: immediate }),
+        (_, 2) => Ok(Instruction::CallKernel { id: immediate }),
+        (_, other) => Err(fields.no_such("src_reg", i64::from(other))),
     }
 }
 
@@ -314,19 +283,9 @@ fn store(fields: Fields) -> Result<Instruction, DecodeFault> {
 }
 
 fn atomic(fields: Fields, width: Width) -> Result<Instruction, DecodeFault> {
-    let operation = match fields.immediate {
-        0x00 => Atomic::Add,
-        0x40 => Atomic::Or,
-        0x50 => Atomic::And,
-        0xa0 => Atomic::Xor,
-        0x01 => Atomic::FetchAdd,
-        0x41 => Atomic::FetchOr,
-        0x51 => Atomic::FetchAnd,
-        0xa1 => Atomic::FetchXor,
-        0xe1 => Atomic::Exchange,
-        0xf1 => Atomic::CompareExchange,
-        other => return Err(fields.no_such("imm", i64::from(other))),
-    };
+    let immediate = fields.immediate;
+    let operation =
+        Atomic::from_code(immediate).ok_or_else(|| fields.no_such("imm", i64::from(immediate)))?;
     let (base, offset, src) = (fields.dst()?, fields.offset, fields.src()?);
     Ok(Instruction::Atomic { width, operation, base, offset, src })
 }
@@ -339,23 +298,22 @@ fn wide(fields: Fields, second: Option<Fields>) -> Result<Instruction, DecodeFau
     }
     let second = second.ok_or(DecodeFault::Truncated(16))?;
     fields.no_offset()?;
-    let reserved =
-        [("next opcode", second.opcode), ("next dst_reg", second.dst), ("next src_reg", second.src)];
-    for (field, value) in reserved {
+    for (field, value) in
+        [("next opcode", second.opcode), ("next dst_reg", second.dst), ("next src_reg", second.src)]
+    {
         fields.zero(field, i64::from(value))?;
     }
     fields.zero("next offset", i64::from(second.offset))?;
     let (dst, low, high) = (fields.dst()?, fields.immediate as u32, second.immediate as u32);
+    if matches!(fields.src, 4 | 5) {
+        fields.zero("next_imm", i64::from(second.immediate))?;
+    }
     match fields.src {
         0 => Ok(Instruction::LoadWide { dst, value: u64::from(high) << 32 | u64::from(low) }),
         1 | 2 => Err(DecodeFault::MapDescriptor),
-        5 => {
-            fields.zero("next_imm", i64::from(second.immediate))?;
-            Ok(Instruction::LoadMap { dst, map: low })
-        }
+        5 => Ok(Instruction::LoadMap { dst, map: low }),
         6 => Ok(Instruction::LoadMapValue { dst, map: low, offset: high }),
         4 => {
-            fields.zero("next_imm", i64::from(second.immediate))?;
             let offset = fields.immediate.checked_sub(1);
             let offset = offset.ok_or(fields.no_such("imm", i64::from(fields.immediate)))?;
             Ok(Instruction::LoadFunction { dst, offset })

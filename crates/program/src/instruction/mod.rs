@@ -39,6 +39,12 @@ impl Register {
     pub const R7: Self = Self(7);
     /// The end of the stack frame; nothing may write it.
     pub const FRAME: Self = Self(10);
+    /// The arguments of a call, in order.
+    pub const ARGUMENTS: [Self; 5] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5];
+    /// These, as a set ([`Register::bit`]).
+    pub(crate) const ARGUMENT_BITS: u16 = 0b11_1110;
+    /// `r6` to `r9`, which are callee-saved, as a set.
+    pub(crate) const SAVED_BITS: u16 = 0b11_1100_0000;
 
     /// The register with this number, 0 to 10.
     pub const fn new(number: u8) -> Option<Self> {
@@ -78,15 +84,20 @@ pub enum Size {
     Double,
 }
 
+impl Width {
+    /// The size of its operands.
+    pub const fn size(self) -> Size {
+        match self {
+            Self::W32 => Size::Word,
+            Self::W64 => Size::Double,
+        }
+    }
+}
+
 impl Size {
     /// The number of bytes.
     pub const fn bytes(self) -> usize {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-            Self::Word => 4,
-            Self::Double => 8,
-        }
+        1 << self as usize
     }
 }
 
@@ -99,122 +110,146 @@ pub enum Operand {
     Immediate(i32),
 }
 
-/// Operations of two operands (RFC 9669, section 4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Arithmetic {
-    /// Sum, modulo 2ⁿ.
-    Add,
-    /// Difference, modulo 2ⁿ.
-    Sub,
-    /// Product, modulo 2ⁿ.
-    Mul,
-    /// Unsigned quotient; 0 for a divisor of 0.
-    Div,
-    /// Signed quotient, rounded towards 0; 0 for a divisor of 0.
-    SignedDiv,
-    /// Bits of either.
-    Or,
-    /// Bits of both.
-    And,
-    /// Shift to the left by the source modulo n.
-    ShiftLeft,
-    /// Shift to the right by the source modulo n, filled with zeros.
-    ShiftRight,
-    /// Unsigned remainder; the dividend for a divisor of 0.
-    Mod,
-    /// Signed remainder with the dividend's sign; the dividend for a divisor of 0.
-    SignedMod,
-    /// Bits of one of the two.
-    Xor,
-    /// The source itself.
-    Mov,
-    /// Shift to the right by the source modulo n, filled with the sign.
-    ShiftRightSigned,
+/// Defines an enum by its rows: variant, encoding in instructions, and notation.
+macro_rules! rows {
+    ($(#[$about:meta])+ $name:ident: $code:ty {
+        $($(#[$help:meta])+ $variant:ident $encoding:expr, $symbol:literal;)+
+    }) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$help])+ $variant),+ }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its notation.
+            pub const fn symbol(self) -> &'static str {
+                match self { $(Self::$variant => $symbol),+ }
+            }
+
+            /// Its encoding.
+            const fn code(self) -> $code {
+                match self { $(Self::$variant => $encoding),+ }
+            }
+
+            fn from_code(code: $code) -> Option<Self> {
+                Self::ALL.iter().copied().find(|row| row.code() == code)
+            }
+
+            pub(crate) fn from_symbol(symbol: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|row| row.symbol() == symbol)
+            }
+        }
+    };
 }
 
-/// Width from which a move extends the sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Narrow {
-    /// 8 bits.
-    S8,
-    /// 16 bits.
-    S16,
-    /// 32 bits; only to 64.
-    S32,
+rows! {
+    /// Operations of two operands (RFC 9669, section 4.1).
+    ///
+    /// The encoding is the operation's part of the opcode, and the offset.
+    Arithmetic: (u8, i16) {
+        /// Sum, modulo 2ⁿ.
+        Add (0x00, 0), "+=";
+        /// Difference, modulo 2ⁿ.
+        Sub (0x10, 0), "-=";
+        /// Product, modulo 2ⁿ.
+        Mul (0x20, 0), "*=";
+        /// Unsigned quotient; 0 for a divisor of 0.
+        Div (0x30, 0), "/=";
+        /// Signed quotient, rounded towards 0; 0 for a divisor of 0.
+        SignedDiv (0x30, 1), "s/=";
+        /// Bits of either.
+        Or (0x40, 0), "|=";
+        /// Bits of both.
+        And (0x50, 0), "&=";
+        /// Shift to the left by the source modulo n.
+        ShiftLeft (0x60, 0), "<<=";
+        /// Shift to the right by the source modulo n, filled with zeros.
+        ShiftRight (0x70, 0), ">>=";
+        /// Unsigned remainder; the dividend for a divisor of 0.
+        Mod (0x90, 0), "%=";
+        /// Signed remainder with the dividend's sign; the dividend for a divisor of 0.
+        SignedMod (0x90, 1), "s%=";
+        /// Bits of one of the two.
+        Xor (0xa0, 0), "^=";
+        /// The source itself.
+        Mov (0xb0, 0), "=";
+        /// Shift to the right by the source modulo n, filled with the sign.
+        ShiftRightSigned (0xc0, 0), "s>>=";
+    }
 }
 
-/// Change of byte order (RFC 9669, section 4.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ByteOrder {
-    /// Between the machine's order and little endian. The machine is little endian, so this only truncates.
-    Little,
-    /// Between the machine's order and big endian.
-    Big,
-    /// Always swapped.
-    Swapped,
+rows! {
+    /// Change of byte order (RFC 9669, section 4.2).
+    ///
+    /// The encoding is the whole opcode.
+    ByteOrder: u8 {
+        /// Between the machine's order and little endian, which are the same: this only truncates.
+        Little 0xd4, "le";
+        /// Between the machine's order and big endian.
+        Big 0xdc, "be";
+        /// Always swapped.
+        Swapped 0xd7, "bswap";
+    }
 }
 
-/// Lower bits of a register affected by a change of byte order; the others become 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SwapWidth {
-    /// 16 bits.
-    B16,
-    /// 32 bits.
-    B32,
-    /// 64 bits.
-    B64,
+rows! {
+    /// Condition of a branch (RFC 9669, section 4.3).
+    ///
+    /// The encoding is the condition's part of the opcode.
+    Condition: u8 {
+        /// Equal.
+        Equal 0x10, "==";
+        /// Not equal.
+        NotEqual 0x50, "!=";
+        /// Have a common bit.
+        BitsSet 0x40, "&";
+        /// Greater, unsigned.
+        Greater 0x20, ">";
+        /// Greater or equal, unsigned.
+        GreaterEqual 0x30, ">=";
+        /// Less, unsigned.
+        Less 0xa0, "<";
+        /// Less or equal, unsigned.
+        LessEqual 0xb0, "<=";
+        /// Greater, signed.
+        SignedGreater 0x60, "s>";
+        /// Greater or equal, signed.
+        SignedGreaterEqual 0x70, "s>=";
+        /// Less, signed.
+        SignedLess 0xc0, "s<";
+        /// Less or equal, signed.
+        SignedLessEqual 0xd0, "s<=";
+    }
 }
 
-/// Condition of a branch (RFC 9669, section 4.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Condition {
-    /// Equal.
-    Equal,
-    /// Not equal.
-    NotEqual,
-    /// Have a common bit.
-    BitsSet,
-    /// Greater, unsigned.
-    Greater,
-    /// Greater or equal, unsigned.
-    GreaterEqual,
-    /// Less, unsigned.
-    Less,
-    /// Less or equal, unsigned.
-    LessEqual,
-    /// Greater, signed.
-    SignedGreater,
-    /// Greater or equal, signed.
-    SignedGreaterEqual,
-    /// Less, signed.
-    SignedLess,
-    /// Less or equal, signed.
-    SignedLessEqual,
-}
-
-/// Atomic operation on memory (RFC 9669, section 5.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Atomic {
-    /// Adds the source.
-    Add,
-    /// Sets bits of the source.
-    Or,
-    /// Keeps bits of the source.
-    And,
-    /// Flips bits of the source.
-    Xor,
-    /// Adds the source, which receives the previous value.
-    FetchAdd,
-    /// Sets bits of the source, which receives the previous value.
-    FetchOr,
-    /// Keeps bits of the source, which receives the previous value.
-    FetchAnd,
-    /// Flips bits of the source, which receives the previous value.
-    FetchXor,
-    /// Writes the source, which receives the previous value.
-    Exchange,
-    /// Writes the source if the value equals `r0`; `r0` receives the previous value.
-    CompareExchange,
+rows! {
+    /// Atomic operation on memory (RFC 9669, section 5.3).
+    ///
+    /// The encoding is the immediate.
+    Atomic: i32 {
+        /// Adds the source.
+        Add 0x00, "+=";
+        /// Sets bits of the source.
+        Or 0x40, "|=";
+        /// Keeps bits of the source.
+        And 0x50, "&=";
+        /// Flips bits of the source.
+        Xor 0xa0, "^=";
+        /// Adds the source, which receives the previous value.
+        FetchAdd 0x01, "atomic_fetch_add";
+        /// Sets bits of the source, which receives the previous value.
+        FetchOr 0x41, "atomic_fetch_or";
+        /// Keeps bits of the source, which receives the previous value.
+        FetchAnd 0x51, "atomic_fetch_and";
+        /// Flips bits of the source, which receives the previous value.
+        FetchXor 0xa1, "atomic_fetch_xor";
+        /// Writes the source, which receives the previous value.
+        Exchange 0xe1, "xchg";
+        /// Writes the source if the value equals `r0`; `r0` receives the previous value.
+        CompareExchange 0xf1, "cmpxchg";
+    }
 }
 
 /// An instruction.
@@ -235,8 +270,8 @@ pub enum Instruction {
     MoveExtended {
         /// Width of the result.
         width: Width,
-        /// Width of the source.
-        from: Narrow,
+        /// Size of the source, at most 4 bytes.
+        from: Size,
         /// Result.
         dst: Register,
         /// Source.
@@ -253,8 +288,8 @@ pub enum Instruction {
     Swap {
         /// To this order.
         order: ByteOrder,
-        /// Number of bits.
-        width: SwapWidth,
+        /// The affected lower bytes, at least 2; the others become 0.
+        size: Size,
         /// Operand and result.
         dst: Register,
     },

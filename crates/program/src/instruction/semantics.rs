@@ -1,7 +1,34 @@
 //! Semantics of operations as pure functions, for the interpreter, for constant folding, and as the reference
 //! for the compiler.
 
-use super::{Arithmetic, Atomic, ByteOrder, Condition, Narrow, Size, SwapWidth, Width};
+use super::{Arithmetic, Atomic, ByteOrder, Condition, Size, Width};
+
+/// Defines the results of operations for operands of one width.
+macro_rules! of_width {
+    ($name:ident: $unsigned:ty, $signed:ty) => {
+        const fn $name(self, dst: $unsigned, src: $unsigned) -> $unsigned {
+            let amount = src & (<$unsigned>::BITS as $unsigned - 1);
+            match self {
+                Self::Add => dst.wrapping_add(src),
+                Self::Sub => dst.wrapping_sub(src),
+                Self::Mul => dst.wrapping_mul(src),
+                Self::Div | Self::SignedDiv if src == 0 => 0,
+                Self::Div => dst / src,
+                Self::SignedDiv => (dst as $signed).wrapping_div(src as $signed) as $unsigned,
+                Self::Or => dst | src,
+                Self::And => dst & src,
+                Self::ShiftLeft => dst << amount,
+                Self::ShiftRight => dst >> amount,
+                Self::Mod | Self::SignedMod if src == 0 => dst,
+                Self::Mod => dst % src,
+                Self::SignedMod => (dst as $signed).wrapping_rem(src as $signed) as $unsigned,
+                Self::Xor => dst ^ src,
+                Self::Mov => src,
+                Self::ShiftRightSigned => (dst as $signed >> amount) as $unsigned,
+            }
+        }
+    };
+}
 
 impl Arithmetic {
     /// The result for these operands (RFC 9669, section 4.1). An immediate is given sign-extended to 64 bits.
@@ -20,49 +47,8 @@ impl Arithmetic {
         }
     }
 
-    const fn wide(self, dst: u64, src: u64) -> u64 {
-        match self {
-            Self::Add => dst.wrapping_add(src),
-            Self::Sub => dst.wrapping_sub(src),
-            Self::Mul => dst.wrapping_mul(src),
-            Self::Div if src == 0 => 0,
-            Self::Div => dst / src,
-            Self::SignedDiv if src == 0 => 0,
-            Self::SignedDiv => (dst as i64).wrapping_div(src as i64) as u64,
-            Self::Or => dst | src,
-            Self::And => dst & src,
-            Self::ShiftLeft => dst << (src & 63),
-            Self::ShiftRight => dst >> (src & 63),
-            Self::Mod | Self::SignedMod if src == 0 => dst,
-            Self::Mod => dst % src,
-            Self::SignedMod => (dst as i64).wrapping_rem(src as i64) as u64,
-            Self::Xor => dst ^ src,
-            Self::Mov => src,
-            Self::ShiftRightSigned => (dst as i64 >> (src & 63)) as u64,
-        }
-    }
-
-    const fn narrow(self, dst: u32, src: u32) -> u32 {
-        match self {
-            Self::Add => dst.wrapping_add(src),
-            Self::Sub => dst.wrapping_sub(src),
-            Self::Mul => dst.wrapping_mul(src),
-            Self::Div if src == 0 => 0,
-            Self::Div => dst / src,
-            Self::SignedDiv if src == 0 => 0,
-            Self::SignedDiv => (dst as i32).wrapping_div(src as i32) as u32,
-            Self::Or => dst | src,
-            Self::And => dst & src,
-            Self::ShiftLeft => dst << (src & 31),
-            Self::ShiftRight => dst >> (src & 31),
-            Self::Mod | Self::SignedMod if src == 0 => dst,
-            Self::Mod => dst % src,
-            Self::SignedMod => (dst as i32).wrapping_rem(src as i32) as u32,
-            Self::Xor => dst ^ src,
-            Self::Mov => src,
-            Self::ShiftRightSigned => (dst as i32 >> (src & 31)) as u32,
-        }
-    }
+    of_width!(wide: u64, i64);
+    of_width!(narrow: u32, i32);
 }
 
 impl Condition {
@@ -116,10 +102,7 @@ impl Atomic {
     /// The new value after `old`; `r0` is the comparison value of [`Atomic::CompareExchange`], truncated to
     /// the width.
     pub const fn apply(self, width: Width, old: u64, src: u64, r0: u64) -> u64 {
-        let (src, r0) = match width {
-            Width::W64 => (src, r0),
-            Width::W32 => (src as u32 as u64, r0 as u32 as u64),
-        };
+        let (src, r0) = (width.size().cut(src), width.size().cut(r0));
         match self {
             Self::Add | Self::FetchAdd => Arithmetic::Add.apply(width, old, src),
             Self::Or | Self::FetchOr => old | src,
@@ -132,53 +115,29 @@ impl Atomic {
     }
 }
 
-impl Narrow {
-    /// `value` with its low bits sign-extended to `width`; zeros above that.
-    pub const fn extend(self, width: Width, value: u64) -> u64 {
-        let wide = match self {
-            Self::S8 => value as i8 as i64 as u64,
-            Self::S16 => value as i16 as i64 as u64,
-            Self::S32 => value as i32 as i64 as u64,
-        };
-        match width {
-            Width::W64 => wide,
-            Width::W32 => wide as u32 as u64,
-        }
-    }
-}
-
 impl ByteOrder {
-    /// The low bits of `value` in this order, on a little-endian machine, zero-extended.
-    pub const fn apply(self, width: SwapWidth, value: u64) -> u64 {
-        match (self, width) {
-            (Self::Little, SwapWidth::B16) => value as u16 as u64,
-            (Self::Little, SwapWidth::B32) => value as u32 as u64,
-            (Self::Little, SwapWidth::B64) => value,
-            (Self::Big | Self::Swapped, SwapWidth::B16) => (value as u16).swap_bytes() as u64,
-            (Self::Big | Self::Swapped, SwapWidth::B32) => (value as u32).swap_bytes() as u64,
-            (Self::Big | Self::Swapped, SwapWidth::B64) => value.swap_bytes(),
+    /// The low bytes of `value` in this order, on a little-endian machine, zero-extended.
+    pub const fn apply(self, size: Size, value: u64) -> u64 {
+        match self {
+            Self::Little => size.cut(value),
+            Self::Big | Self::Swapped => value.swap_bytes() >> size.upper_bits(),
         }
     }
 }
 
 impl Size {
+    /// Bits of a register above the low bytes.
+    const fn upper_bits(self) -> usize {
+        64 - self.bytes() * 8
+    }
+
     /// The low bytes of `value`, zero-extended.
     pub const fn cut(self, value: u64) -> u64 {
-        match self {
-            Self::Byte => value as u8 as u64,
-            Self::Half => value as u16 as u64,
-            Self::Word => value as u32 as u64,
-            Self::Double => value,
-        }
+        value & u64::MAX >> self.upper_bits()
     }
 
     /// The low bytes of `value`, sign-extended.
     pub const fn extend(self, value: u64) -> u64 {
-        match self {
-            Self::Byte => value as i8 as i64 as u64,
-            Self::Half => value as i16 as i64 as u64,
-            Self::Word => value as i32 as i64 as u64,
-            Self::Double => value,
-        }
+        ((value << self.upper_bits()) as i64 >> self.upper_bits()) as u64
     }
 }

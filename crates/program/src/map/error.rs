@@ -1,6 +1,6 @@
 //! Errors in map declarations, with fixes.
 
-use super::kind::NAMES;
+use super::kind::kind_name;
 use thiserror::Error;
 
 /// Reason why a map is invalid.
@@ -57,10 +57,6 @@ pub enum MapFault {
         /// The limit of all maps together.
         limit: u64,
     },
-}
-
-fn kind_name(number: u32) -> &'static str {
-    NAMES.get(number as usize).copied().unwrap_or("unknown to Linux")
 }
 
 fn kind_fix(number: u32) -> &'static str {

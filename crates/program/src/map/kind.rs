@@ -2,122 +2,72 @@
 
 use crate::Helper;
 
-/// The kinds of maps supported here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MapKind {
+macro_rules! kinds {
+    ($($(#[$help:meta])+ $variant:ident $number:literal;)+) => {
+        /// The kinds of maps supported here.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum MapKind { $($(#[$help])+ $variant),+ }
+
+        impl MapKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its number in the kernel.
+            pub const fn number(self) -> u32 {
+                match self { $(Self::$variant => $number),+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// Values by hash, with memory preallocated.
-    Hash,
+    Hash 1;
     /// Values by index, all existing and initially zero.
-    Array,
+    Array 2;
     /// As `Hash`, with one value for each worker.
-    PerCpuHash,
+    PerCpuHash 5;
     /// As `Array`, with one value for each worker.
-    PerCpuArray,
+    PerCpuArray 6;
     /// As `Hash`; when it is full, a key that was not used recently is evicted.
-    LruHash,
+    LruHash 9;
     /// As `LruHash`, with one value for each worker.
-    LruPerCpuHash,
+    LruPerCpuHash 10;
     /// Ports by index, for redirection. Read-only for programs.
-    DevMap,
+    DevMap 14;
     /// Ports by any 32-bit key, for redirection. Read-only for programs.
-    DevMapHash,
+    DevMapHash 25;
     /// Processors by index, for redirection. A packet redirected to one is passed on its own processor.
-    CpuMap,
+    CpuMap 16;
     /// Values by prefix: a lookup finds the longest matching one.
-    LpmTrie,
+    LpmTrie 11;
     /// Sockets by index, for redirection. There are none here, so it is always empty.
-    XskMap,
+    XskMap 17;
     /// Programs by index, for tail calls: set at installation, by number in the object from 1.
-    ProgArray,
+    ProgArray 3;
     /// Maps by index: other maps of the object, by number from 1. Read-only for programs.
-    ArrayOfMaps,
+    ArrayOfMaps 12;
     /// Maps by key, as `ArrayOfMaps`.
-    HashOfMaps,
+    HashOfMaps 13;
     /// Records from programs to a control process, in the order of their reservation.
-    RingBuf,
+    RingBuf 27;
     /// As `RingBuf`, with a ring for each worker, and packet bytes after the program's data.
-    PerfEventArray,
+    PerfEventArray 4;
 }
 
 /// Names of enum bpf_map_type of linux/bpf.h by number, without `BPF_MAP_TYPE_`, in lower case.
-pub(super) const NAMES: &[&str] = &[
-    "unspec",
-    "hash",
-    "array",
-    "prog_array",
-    "perf_event_array",
-    "percpu_hash",
-    "percpu_array",
-    "stack_trace",
-    "cgroup_array",
-    "lru_hash",
-    "lru_percpu_hash",
-    "lpm_trie",
-    "array_of_maps",
-    "hash_of_maps",
-    "devmap",
-    "sockmap",
-    "cpumap",
-    "xskmap",
-    "sockhash",
-    "cgroup_storage",
-    "reuseport_sockarray",
-    "percpu_cgroup_storage",
-    "queue",
-    "stack",
-    "sk_storage",
-    "devmap_hash",
-    "struct_ops",
-    "ringbuf",
-    "inode_storage",
-    "task_storage",
-    "bloom_filter",
-    "user_ringbuf",
-];
+const NAMES: &str = "\
+    unspec hash array prog_array perf_event_array percpu_hash percpu_array stack_trace cgroup_array \
+    lru_hash lru_percpu_hash lpm_trie array_of_maps hash_of_maps devmap sockmap cpumap xskmap sockhash \
+    cgroup_storage reuseport_sockarray percpu_cgroup_storage queue stack sk_storage devmap_hash \
+    struct_ops ringbuf inode_storage task_storage bloom_filter user_ringbuf";
+
+/// The kernel's name of a kind of maps, for messages.
+pub(super) fn kind_name(number: u32) -> &'static str {
+    NAMES.split(' ').nth(number as usize).unwrap_or("unknown to Linux")
+}
 
 impl MapKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[
-        Self::Hash,
-        Self::Array,
-        Self::PerCpuHash,
-        Self::PerCpuArray,
-        Self::LruHash,
-        Self::LruPerCpuHash,
-        Self::DevMap,
-        Self::DevMapHash,
-        Self::CpuMap,
-        Self::XskMap,
-        Self::LpmTrie,
-        Self::ProgArray,
-        Self::ArrayOfMaps,
-        Self::HashOfMaps,
-        Self::RingBuf,
-        Self::PerfEventArray,
-    ];
-
-    /// Its number in the kernel.
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::Hash => 1,
-            Self::Array => 2,
-            Self::PerCpuHash => 5,
-            Self::PerCpuArray => 6,
-            Self::LruHash => 9,
-            Self::LruPerCpuHash => 10,
-            Self::DevMap => 14,
-            Self::DevMapHash => 25,
-            Self::CpuMap => 16,
-            Self::LpmTrie => 11,
-            Self::XskMap => 17,
-            Self::ProgArray => 3,
-            Self::ArrayOfMaps => 12,
-            Self::HashOfMaps => 13,
-            Self::RingBuf => 27,
-            Self::PerfEventArray => 4,
-        }
-    }
-
     /// The kind with this kernel number, if supported.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.number() == number)
@@ -125,7 +75,7 @@ impl MapKind {
 
     /// The kernel's name.
     pub fn name(self) -> &'static str {
-        NAMES[self.number() as usize]
+        kind_name(self.number())
     }
 
     /// Whether each worker has its own value.
@@ -207,7 +157,7 @@ mod tests {
             assert_eq!(MapKind::from_number(kind.number()), Some(kind));
         }
         assert_eq!((MapKind::DevMapHash.name(), MapKind::LruHash.name()), ("devmap_hash", "lru_hash"));
-        assert_eq!(NAMES[27], "ringbuf");
+        assert_eq!(kind_name(27), "ringbuf");
         assert_eq!(
             MapFault::Kind(31).to_string(),
             "maps of type user_ringbuf (31) can't be used here; let the control half write an array or hash \

@@ -134,7 +134,7 @@ impl Maps {
             bytes += spec.memory(workers);
             if bytes > MapSpec::MAX_MEMORY {
                 let fault = MapFault::Memory { bytes, workers, limit: MapSpec::MAX_MEMORY };
-                return Err(MapError { name: spec.name.clone(), fault });
+                return Err(spec.error(fault));
             }
             let made = || Arc::new(Map::new(spec, workers, seed.wrapping_add(maps.len() as u64)));
             maps.push(known(spec).unwrap_or_else(made));

@@ -144,7 +144,7 @@ impl Ring {
     }
 
     /// Iterates over complete records, oldest first.
-    fn read(&self, words: &Words, wanted: &mut RingRead<'_>) {
+    fn read(&self, words: &Words, wanted: &mut RingRead) {
         let produced = self.produced.0.load(Ordering::Acquire);
         let mut at = self.consumed.0.load(Ordering::Relaxed);
         while at < produced && wanted.records > 0 && wanted.bytes > 0 {
@@ -176,13 +176,13 @@ impl Ring {
 }
 
 /// The parameters of a reader.
-struct RingRead<'r> {
+struct RingRead {
     records: usize,
     bytes: usize,
     worker: Option<u32>,
     /// Whether records stay in the ring.
     stay: bool,
-    found: &'r mut Vec<Record>,
+    found: Vec<Record>,
 }
 
 fn word(words: &Words, place: usize) -> &AtomicU64 {
@@ -236,19 +236,17 @@ impl Map {
         self.walk(records, bytes, true)
     }
 
-    fn walk(&self, mut records: usize, mut bytes: usize, stay: bool) -> Vec<Record> {
-        let mut found = Vec::new();
-        let Some(rings) = &self.rings else { return found };
+    fn walk(&self, records: usize, bytes: usize, stay: bool) -> Vec<Record> {
+        let Some(rings) = &self.rings else { return Vec::new() };
         let _reader = rings.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let several = self.spec.kind.is_per_worker();
+        let mut wanted = RingRead { records, bytes, worker: None, stay, found: Vec::new() };
         for (number, ring) in rings.each.iter().enumerate() {
-            let worker = several.then_some(number as u32);
-            let mut wanted = RingRead { records, bytes, worker, stay, found: &mut found };
+            wanted.worker = several.then_some(number as u32);
             ring.read(&self.values, &mut wanted);
-            (records, bytes) = (wanted.records, wanted.bytes);
         }
-        found.sort_by_key(|record| record.time);
-        found
+        wanted.found.sort_by_key(|record| record.time);
+        wanted.found
     }
 
     /// For the control half: statistics of records; none for other maps.

@@ -89,44 +89,52 @@ impl MapSpec {
     /// # Errors
     /// The field and its valid range.
     pub fn check(&self) -> Result<(), MapError> {
-        let fault = |field, value, wanted| {
-            Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
+        let field = |field, value| {
+            move |is_wrong: bool, wanted| is_wrong.then_some(MapFault::Field { field, value, wanted })
         };
-        if self.kind.is_ring() {
-            return self.check_ring();
-        }
-        let by_number = self.kind.is_array() || self.kind.is_targets();
-        if by_number && self.key_size != 4 {
-            return fault("key_size", self.key_size, "4 in a map of this type");
-        }
-        if self.kind == MapKind::LpmTrie && !(5..=Self::MAX_KEY).contains(&self.key_size) {
-            return fault(
-                "key_size",
-                self.key_size,
-                "5 to 128 in a map of this type: 4 of the length, and the bits",
-            );
-        }
-        if !(1..=Self::MAX_KEY).contains(&self.key_size) {
-            return fault("key_size", self.key_size, "1 to 128");
-        }
-        if let Some(what) = self.misheld() {
-            return Err(MapError { name: self.name.clone(), fault: MapFault::Inner(what) });
-        }
-        let numbers = self.kind == MapKind::ProgArray || self.kind.is_of_maps();
-        if numbers && self.value_size != 4 {
-            return fault("value_size", self.value_size, "4 in a map of this type");
-        }
-        if self.kind.is_targets() && !matches!(self.value_size, 4 | 8) {
-            return fault("value_size", self.value_size, "4 or 8 in a map of this type");
-        }
-        if !(1..=Self::MAX_VALUE).contains(&self.value_size) {
-            return fault("value_size", self.value_size, "1 to 1048576");
-        }
-        // Offsets in a map are 32 bits wide, and so is an entry's index.
-        if self.max_entries > Self::MAX_ENTRIES {
-            return fault("max_entries", self.max_entries, "1 to 134217728");
-        }
-        Ok(())
+        let key = field("key_size", self.key_size);
+        let value = field("value_size", self.value_size);
+        let entries = field("max_entries", self.max_entries);
+        let faults = if self.kind.is_ring() {
+            let is_ring_buffer = self.kind == MapKind::RingBuf;
+            let (size, wanted) =
+                if is_ring_buffer { (0, "0 in a ringbuf") } else { (4, "4 in a map of this type") };
+            let pages = self.max_entries.is_power_of_two()
+                && (Self::PAGE..=Self::MAX_ENTRIES).contains(&self.max_entries);
+            vec![
+                key(self.key_size != size, wanted),
+                value(self.value_size != size, wanted),
+                entries(
+                    is_ring_buffer && self.max_entries != 0 && !pages,
+                    "a power of two from 4096 to 134217728 bytes",
+                ),
+            ]
+        } else {
+            let by_number = self.kind.is_array() || self.kind.is_targets();
+            let prefix = self.kind == MapKind::LpmTrie;
+            let numbers = self.kind == MapKind::ProgArray || self.kind.is_of_maps();
+            let targets = self.kind.is_targets();
+            vec![
+                key(by_number && self.key_size != 4, "4 in a map of this type"),
+                key(
+                    prefix && !(5..=Self::MAX_KEY).contains(&self.key_size),
+                    "5 to 128 in a map of this type: 4 of the length, and the bits",
+                ),
+                key(!(1..=Self::MAX_KEY).contains(&self.key_size), "1 to 128"),
+                self.misheld().map(MapFault::Inner),
+                value(numbers && self.value_size != 4, "4 in a map of this type"),
+                value(targets && !matches!(self.value_size, 4 | 8), "4 or 8 in a map of this type"),
+                value(!(1..=Self::MAX_VALUE).contains(&self.value_size), "1 to 1048576"),
+                // Offsets in a map are 32 bits wide, and so is an entry's index.
+                entries(self.max_entries > Self::MAX_ENTRIES, "1 to 134217728"),
+            ]
+        };
+        faults.into_iter().flatten().next().map_or(Ok(()), |fault| Err(self.error(fault)))
+    }
+
+    /// This fault of it.
+    pub(crate) fn error(&self, fault: MapFault) -> MapError {
+        MapError { name: self.name.clone(), fault }
     }
 
     /// Error in its inner maps or its lock.
@@ -167,33 +175,6 @@ impl MapSpec {
     /// Whether an access to a value's bytes overlaps its lock.
     pub(crate) fn touches_lock(&self, first: usize, end: usize) -> bool {
         self.lock.is_some_and(|at| first < at as usize + 4 && end > at as usize)
-    }
-
-    /// The kernel's rules for maps of records.
-    fn check_ring(&self) -> Result<(), MapError> {
-        let wanted = if self.kind == MapKind::RingBuf {
-            (0, "0 in a ringbuf")
-        } else {
-            (4, "4 in a map of this type")
-        };
-        let sizes = [("key_size", self.key_size), ("value_size", self.value_size)];
-        let size = sizes
-            .into_iter()
-            .find(|&(_, size)| size != wanted.0)
-            .map(|(field, size)| (field, size, wanted.1));
-        let entries = self.max_entries;
-        let pages = entries.is_power_of_two() && (Self::PAGE..=1 << 27).contains(&entries);
-        let bytes = (self.kind == MapKind::RingBuf && entries != 0 && !pages).then_some((
-            "max_entries",
-            entries,
-            "a power of two from 4096 to 134217728 bytes",
-        ));
-        match size.or(bytes) {
-            Some((field, value, wanted)) => {
-                Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
-            }
-            None => Ok(()),
-        }
     }
 
     /// Actual number of entries for a requested one. Rings have a power of two of whole pages; a

@@ -110,13 +110,11 @@ impl Table {
     /// Removes a key. Returns whether it existed. Its value stays until the entry is reused. The caller must
     /// have the turn.
     pub(super) fn remove(&self, key: &[u8]) -> bool {
-        match self.slot_of(key, self.place(key)) {
-            Some((slot, _)) => {
-                self.free_slot(slot);
-                true
-            }
-            None => false,
+        let found = self.slot_of(key, self.place(key));
+        if let Some((slot, _)) = found {
+            self.free_slot(slot);
         }
+        found.is_some()
     }
 
     /// Number of slots for [`Table::at`].

@@ -2,10 +2,10 @@
 //! variables that are whole numbers, or arrays of them.
 
 use super::file::File;
-use super::maps::ObjectMaps;
+use super::maps::{ObjectMaps, variables};
 use super::{Object, ObjectError};
 use crate::MapSpec;
-use crate::btf::Btf;
+use crate::btf::{Btf, Numbers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,24 +36,18 @@ pub(super) fn found(
     let Some(btf) = btf else { return constants };
     for (&section, map) in &declared.by_section {
         let Ok(map) = *map else { continue };
-        let name = file.sections[section].name;
-        // As for the types: of sections with one name only the first has variables.
-        let is_first = file.section(name).is_some_and(|(first, _)| first == section);
-        if !is_first || !specs[map as usize].is_constant() {
+        if !specs[map as usize].is_constant() {
             continue;
         }
-        let offsets = file.offsets(section);
-        for variable in btf.variables(name) {
-            let offset = offsets.get(variable.name).and_then(|&offset| usize::try_from(offset).ok());
-            let numbers = btf.volatile_numbers(variable.type_id).filter(|numbers| {
+        for (name, type_id, offset) in variables(file, section, Some(btf)) {
+            let numbers = btf.volatile_numbers(type_id).filter(|numbers| {
                 matches!(numbers.size, 1 | 2 | 4 | 8) && (1..=MOST_NUMBERS).contains(&numbers.count)
             });
-            if let (Some(offset), Some(numbers)) = (offset, numbers) {
-                let (size, count) = (numbers.size as usize, numbers.count as usize);
-                let constant = Constant { map, offset, size, count, signed: numbers.signed };
-                if constant.bytes(specs).is_some() {
-                    constants.insert(variable.name.into(), constant);
-                }
+            let Some(Numbers { size, count, signed }) = numbers else { continue };
+            let (offset, size, count) = (offset as usize, size as usize, count as usize);
+            let constant = Constant { map, offset, size, count, signed };
+            if constant.bytes(specs).is_some() {
+                constants.insert(name, constant);
             }
         }
     }

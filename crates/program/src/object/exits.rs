@@ -1,7 +1,7 @@
 //! Programs that entries of maps may name, as configured at installation.
 
+use super::values::set_first;
 use super::{Object, ObjectError};
-use crate::map::{MapError, MapFault};
 use crate::{ExitKind, MAX_EXITS, MapSpec, Program};
 use std::sync::Arc;
 
@@ -60,17 +60,8 @@ impl Object<'_> {
             })?;
             initial.extend_from_slice(&value[..(spec.value_size as usize).min(value.len())]);
         }
-        if spec.max_entries == 0 {
-            spec.max_entries = targets.len() as u32;
-        }
-        if targets.len() > spec.max_entries as usize {
-            let (entry, what) =
-                (u64::from(spec.max_entries), "beyond its last: name fewer, or make max_entries greater");
-            let fault = MapFault::Value { entry, what };
-            return Err(ObjectError::Entries(MapError { name: spec.name.clone(), fault }));
-        }
-        spec.initial = initial.into();
-        Ok(())
+        let beyond = "beyond its last: name fewer, or make max_entries greater";
+        set_first(spec, targets.len(), initial.into(), beyond)
     }
 
     /// The program of this name, wherever it runs: for inspection and pricing.

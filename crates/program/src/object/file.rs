@@ -1,7 +1,7 @@
 //! The relevant parts of an object file: sections, symbols, and relocations.
 
 use super::ObjectError;
-use object::elf::{EM_BPF, ET_REL, R_BPF_64_32, R_BPF_64_64, SHF_EXECINSTR, STT_FUNC, STT_SECTION};
+use object::elf::{EM_BPF, ET_REL, SHF_EXECINSTR, STT_FUNC};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
 use object::{RelocationFlags, RelocationTarget, SectionFlags, SymbolFlags};
@@ -26,17 +26,8 @@ pub(super) struct Section<'d> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
     pub symbol: usize,
-    pub kind: ReferenceKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReferenceKind {
-    /// R_BPF_64_64: an address in a 64-bit load.
-    Address,
-    /// R_BPF_64_32: the target of a call.
-    Call,
-    /// Any other, by number.
-    Other(u32),
+    /// R_BPF_64_64 for an address in a 64-bit load, R_BPF_64_32 for the target of a call, or another one.
+    pub kind: u32,
 }
 
 /// A symbol.
@@ -47,15 +38,8 @@ pub(super) struct Symbol<'d> {
     pub section: Option<usize>,
     pub value: u64,
     pub size: u64,
-    pub kind: SymbolKind,
+    pub is_function: bool,
     pub global: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SymbolKind {
-    Function,
-    Section,
-    Other,
 }
 
 /// An object file's contents.
@@ -93,7 +77,7 @@ impl<'d> File<'d> {
         }
         let mut symbols = Vec::new();
         let undefined =
-            Symbol { name: "", section: None, value: 0, size: 0, kind: SymbolKind::Other, global: false };
+            Symbol { name: "", section: None, value: 0, size: 0, is_function: false, global: false };
         for symbol in elf.symbols() {
             let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
             symbols.resize(symbols.len().max(symbol.index().0), undefined);
@@ -102,11 +86,7 @@ impl<'d> File<'d> {
                 section: symbol.section_index().map(|index| index.0).filter(|&index| index < sections.len()),
                 value: symbol.address(),
                 size: symbol.size(),
-                kind: match st_info & 0xf {
-                    STT_FUNC => SymbolKind::Function,
-                    STT_SECTION => SymbolKind::Section,
-                    _ => SymbolKind::Other,
-                },
+                is_function: st_info & 0xf == STT_FUNC,
                 global: symbol.is_global(),
             });
         }
@@ -146,12 +126,7 @@ fn references(
         else {
             continue;
         };
-        let kind = match r_type {
-            R_BPF_64_64 => ReferenceKind::Address,
-            R_BPF_64_32 => ReferenceKind::Call,
-            other => ReferenceKind::Other(other),
-        };
-        references.insert(offset, Reference { symbol: symbol.0, kind });
+        references.insert(offset, Reference { symbol: symbol.0, kind: r_type });
     }
     Ok(references)
 }

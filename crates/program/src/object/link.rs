@@ -1,10 +1,12 @@
 //! Links a program: its function, the functions it calls, and their relocations.
 
+use super::Object;
 use super::error::LinkFault;
-use super::file::{File, Reference, ReferenceKind};
-use super::maps::{LEGACY, MAPS, ObjectMaps};
-use crate::btf::{Ext, External};
-use crate::{Code, CodeError, Instruction, MapKind, MapSpec, Register};
+use super::file::Reference;
+use super::maps::{LEGACY, MAPS};
+use crate::btf::External;
+use crate::{Code, CodeError, Instruction, MapKind, Register};
+use object::elf::{R_BPF_64_32, R_BPF_64_64};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A function of an object in its section.
@@ -39,20 +41,6 @@ pub(super) struct LinkError {
     pub fault: LinkFault,
 }
 
-/// Linker for the programs of a file.
-pub(super) struct Linker<'a, 'd> {
-    pub file: &'a File<'d>,
-    pub declared: &'a ObjectMaps,
-    pub specs: &'a [MapSpec],
-    pub ext: &'a Ext,
-    pub externals: &'a BTreeMap<Box<str>, External>,
-    pub bodies: &'a [Body],
-    /// Functions by section and first slot.
-    pub starts: &'a BTreeMap<(usize, usize), usize>,
-    /// The programs among them, by number minus 1.
-    pub programs: &'a [usize],
-}
-
 /// A call, or a load of a function's address, to be resolved: the instruction, the next slot in the program,
 /// and the function.
 struct Call {
@@ -61,7 +49,10 @@ struct Call {
     body: usize,
 }
 
-impl Linker<'_, '_> {
+/// An instruction, and the object's function that it calls or names, by index; its offset is set later.
+type Referred = (Instruction, Option<usize>);
+
+impl Object<'_> {
     /// Links the program that begins with this function.
     pub(super) fn link(&self, body: usize) -> Result<LinkedProgram, LinkError> {
         let (mut linked, mut calls) = (LinkedProgram::default(), Vec::new());
@@ -131,44 +122,32 @@ impl Linker<'_, '_> {
             }
             let read = Instruction::decode(&code[(slot - body.start) * 8..], slot);
             let read = read.map_err(|error| fail(error.fault.into()))?;
-            let instruction = match section.references.get(&offset) {
-                Some(&reference) => self.refer(read, reference).map_err(fail)?,
-                None => InstructionReference::Plain(read),
-            };
             let next = slot + read.slots();
-            let instruction = match instruction {
-                InstructionReference::Plain(Instruction::CallLocal { offset }) => {
-                    let body =
-                        self.function_at(body.section, next as i64 + i64::from(offset)).map_err(fail)?;
-                    InstructionReference::Call(body)
+            let (instruction, named) = match (section.references.get(&offset), read) {
+                (Some(&reference), _) => self.refer(read, reference).map_err(fail)?,
+                (None, Instruction::CallLocal { offset }) => {
+                    let named = self.function_at(body.section, next as i64 + i64::from(offset));
+                    (Instruction::CallLocal { offset: 0 }, Some(named.map_err(fail)?))
                 }
-                other => other,
+                (None, plain) => (plain, None),
             };
-            match instruction {
-                InstructionReference::Plain(plain) => {
-                    let target = plain.jump().map(|offset| next as i64 + i64::from(offset));
-                    if target.is_some_and(|to| to < body.start as i64 || to >= end as i64) {
-                        return Err(fail(LinkFault::Leaves));
-                    }
-                    if let Instruction::CallKernel { id } = plain {
-                        return Err(fail(LinkFault::KernelFunction(id.to_string().into())));
-                    }
-                    if let Instruction::LoadMap { map, .. } | Instruction::LoadMapValue { map, .. } = plain {
-                        self.use_map(map, linked).map_err(fail)?;
-                    }
-                    linked.instructions.push(plain);
+            if let Some(named) = named {
+                let next = base + next - body.start;
+                calls.push(Call { instruction: linked.instructions.len(), next, body: named });
+            } else {
+                let target = instruction.jump().map(|offset| next as i64 + i64::from(offset));
+                if target.is_some_and(|to| to < body.start as i64 || to >= end as i64) {
+                    return Err(fail(LinkFault::Leaves));
                 }
-                InstructionReference::Call(called) => {
-                    let next = base + next - body.start;
-                    calls.push(Call { instruction: linked.instructions.len(), next, body: called });
-                    linked.instructions.push(Instruction::CallLocal { offset: 0 });
+                if let Instruction::CallKernel { id } = instruction {
+                    return Err(fail(LinkFault::KernelFunction(id.to_string().into())));
                 }
-                InstructionReference::Function(dst, named) => {
-                    let next = base + next - body.start;
-                    calls.push(Call { instruction: linked.instructions.len(), next, body: named });
-                    linked.instructions.push(Instruction::LoadFunction { dst, offset: 0 });
+                if let Instruction::LoadMap { map, .. } | Instruction::LoadMapValue { map, .. } = instruction
+                {
+                    self.use_map(map, linked).map_err(fail)?;
                 }
             }
+            linked.instructions.push(instruction);
             linked.slots.push(slot);
             slot = next;
         }
@@ -193,35 +172,31 @@ impl Linker<'_, '_> {
     }
 
     /// Applies a relocation to an instruction.
-    fn refer(
-        &self,
-        instruction: Instruction,
-        reference: Reference,
-    ) -> Result<InstructionReference, LinkFault> {
+    fn refer(&self, instruction: Instruction, reference: Reference) -> Result<Referred, LinkFault> {
         let symbol = self.file.symbols.get(reference.symbol).ok_or(LinkFault::Misplaced)?;
         let name = || Box::from(self.file.symbol_name(symbol));
         match (reference.kind, instruction) {
-            (ReferenceKind::Call, Instruction::CallLocal { offset }) => {
+            (R_BPF_64_32, Instruction::CallLocal { offset }) => {
                 let section =
                     symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::UndefinedFunction))?;
                 // A call has -1, or its target's slot minus 1 within a section.
                 let target = i64::try_from(symbol.value / 8).map_err(|_| LinkFault::NoFunction)?;
                 let target = target.checked_add(i64::from(offset) + 1).ok_or(LinkFault::NoFunction)?;
-                self.function_at(section, target).map(InstructionReference::Call)
+                Ok((Instruction::CallLocal { offset: 0 }, Some(self.function_at(section, target)?)))
             }
-            (ReferenceKind::Address, Instruction::LoadWide { dst, value }) => {
+            (R_BPF_64_64, Instruction::LoadWide { dst, value }) => {
                 let section = symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::Undefined))?;
                 let offset = symbol.value.checked_add(u64::from(value as u32)).ok_or(LinkFault::Misplaced)?;
                 if self.file.sections[section].executable {
                     let function = i64::try_from(offset / 8).map_err(|_| LinkFault::NoFunction)?;
                     let function = self.function_at(section, function).ok().filter(|_| offset % 8 == 0);
                     let function = function.ok_or_else(|| LinkFault::FunctionAddress(name()))?;
-                    return Ok(InstructionReference::Function(dst, function));
+                    return Ok((Instruction::LoadFunction { dst, offset: 0 }, Some(function)));
                 }
-                self.address(dst, section, offset, &name).map(InstructionReference::Plain)
+                Ok((self.address(dst, section, offset, &name)?, None))
             }
-            (ReferenceKind::Other(kind), _) => Err(LinkFault::Relocation(kind)),
-            _ => Err(LinkFault::Misplaced),
+            (R_BPF_64_32 | R_BPF_64_64, _) => Err(LinkFault::Misplaced),
+            (kind, _) => Err(LinkFault::Relocation(kind)),
         }
     }
 
@@ -267,15 +242,6 @@ impl Linker<'_, '_> {
         let slot = usize::try_from(slot).map_err(|_| LinkFault::NoFunction)?;
         self.starts.get(&(section, slot)).copied().ok_or(LinkFault::NoFunction)
     }
-}
-
-/// An instruction with its reference.
-enum InstructionReference {
-    Plain(Instruction),
-    /// A call of the object's function with this index.
-    Call(usize),
-    /// A load of its address.
-    Function(Register, usize),
 }
 
 impl LinkedProgram {

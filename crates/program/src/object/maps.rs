@@ -84,7 +84,7 @@ fn is_data(name: &str) -> bool {
 
 /// The variables of a data section: name, type, and offset by symbol. Of sections with one name only the
 /// first has any: the types name them by section, and hostile files have hundreds of such sections.
-fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
+pub(super) fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
     let name = file.sections[section].name;
     let is_first = file.section(name).is_some_and(|(first, _)| first == section);
     let Some(btf) = btf.filter(|_| is_first) else { return Vec::new() };
@@ -99,17 +99,11 @@ fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box
 /// A data section is an array of one value.
 fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
     let name: Box<str> = section.name.into();
-    let too_long = |size: u64| {
-        let wanted = "at most 1048576 bytes";
-        let fault = MapFault::Field {
-            field: "the section's size",
-            value: size.min(u64::from(u32::MAX)) as u32,
-            wanted,
-        };
-        MapError { name: name.clone(), fault }
-    };
-    let value_size = u32::try_from(section.size).ok().filter(|&size| size <= MapSpec::MAX_VALUE);
-    let value_size = value_size.ok_or_else(|| too_long(section.size))?;
+    let value_size = u32::try_from(section.size).unwrap_or(u32::MAX);
+    if value_size > MapSpec::MAX_VALUE {
+        let (field, wanted) = ("the section's size", "at most 1048576 bytes");
+        return Err(MapError { name, fault: MapFault::Field { field, value: value_size, wanted } });
+    }
     Ok(MapSpec {
         read_only: section.name.starts_with(".rodata"),
         initial: section.data.into(),

@@ -21,8 +21,8 @@ pub use error::{LinkFault, ObjectError};
 use crate::btf::{Btf, Ext, External};
 use crate::{Exit, ExitKind, Function, Line, MapSpec, Program, Types};
 use constants::Constant;
-use file::{File, SymbolKind};
-use link::{Body, LinkError, LinkedProgram, Linker};
+use file::File;
+use link::{Body, LinkError, LinkedProgram};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,47 +30,11 @@ use std::sync::Arc;
 const TEXT: &str = ".text";
 /// Prefixes of section names for programs of other kernel hooks (libbpf's table). Any other name may be an
 /// XDP program's: not all are called `xdp`.
-const OTHERS: &[&str] = &[
-    "action",
-    "cgroup",
-    "cgroup_skb",
-    "classifier",
-    "fentry",
-    "fexit",
-    "flow_dissector",
-    "fmod_ret",
-    "freplace",
-    "iter",
-    "kprobe",
-    "kretprobe",
-    "ksyscall",
-    "lsm",
-    "lwt_in",
-    "lwt_out",
-    "lwt_seg6local",
-    "lwt_xmit",
-    "netfilter",
-    "netkit",
-    "perf_event",
-    "raw_tp",
-    "raw_tracepoint",
-    "sk_lookup",
-    "sk_msg",
-    "sk_reuseport",
-    "sk_skb",
-    "socket",
-    "sockops",
-    "struct_ops",
-    "syscall",
-    "tc",
-    "tcx",
-    "tp",
-    "tp_btf",
-    "tracepoint",
-    "uprobe",
-    "uretprobe",
-    "usdt",
-];
+const OTHERS: &str = "\
+    action cgroup cgroup_skb classifier fentry fexit flow_dissector fmod_ret freplace iter kprobe \
+    kretprobe ksyscall lsm lwt_in lwt_out lwt_seg6local lwt_xmit netfilter netkit perf_event raw_tp \
+    raw_tracepoint sk_lookup sk_msg sk_reuseport sk_skb socket sockops struct_ops syscall tc tcx tp \
+    tp_btf tracepoint uprobe uretprobe usdt";
 
 /// An object: programs and the maps that they share.
 #[derive(Debug)]
@@ -111,7 +75,7 @@ impl<'d> Object<'d> {
         let (mut bodies, mut starts, mut programs) = (Vec::new(), BTreeMap::new(), Vec::new());
         for symbol in &file.symbols {
             let Some(section) = symbol.section.filter(|&s| file.sections[s].executable) else { continue };
-            if symbol.kind != SymbolKind::Function || symbol.value % 8 != 0 || symbol.size == 0 {
+            if !symbol.is_function || symbol.value % 8 != 0 || symbol.size == 0 {
                 continue;
             }
             let (start, slots) = (symbol.value / 8, symbol.size.div_ceil(8));
@@ -192,9 +156,7 @@ impl<'d> Object<'d> {
     fn together(&self, first: usize) -> Result<Program, ObjectError> {
         let name = &*self.bodies[first].name;
         let (section, kind) = self.section_of(first)?;
-        let Self { file, declared, specs, ext, externals, bodies, starts, programs, .. } = self;
-        let linker = Linker { file, declared, specs, ext, externals, bodies, starts, programs };
-        let mut linked = linker.link(first).map_err(|error| self.link_error(name, error))?;
+        let mut linked = self.link(first).map_err(|error| self.link_error(name, error))?;
         linked.programs.values().try_for_each(|&(body, _)| self.can_follow(body, kind))?;
         let code = linked.code().map_err(|fault| ObjectError::Code { program: name.into(), fault })?;
         let function =
@@ -217,7 +179,7 @@ impl<'d> Object<'d> {
     fn section_of(&self, program: usize) -> Result<(&'d str, Option<ExitKind>), ObjectError> {
         let (name, section) =
             (&self.bodies[program].name, self.file.sections[self.bodies[program].section].name);
-        if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.contains(&kind)) {
+        if section.split(['/', '.']).next().is_some_and(|kind| OTHERS.split(' ').any(|other| other == kind)) {
             return Err(ObjectError::Kind { program: name.clone(), section: section.into() });
         }
         Ok((section, ExitKind::of_section(section)))
@@ -225,16 +187,15 @@ impl<'d> Object<'d> {
 
     /// Whether a program may be the target of a tail call from one of this kind.
     fn can_follow(&self, program: usize, before: Option<ExitKind>) -> Result<(), ObjectError> {
-        match self.section_of(program)? {
-            (_, own) if own == before => Ok(()),
-            (section, own) => {
-                let (program, section) = (self.bodies[program].name.clone(), section.into());
-                Err(match own {
-                    Some(kind) => ObjectError::Attached { program, section, kind },
-                    None => ObjectError::NoExit { program, section },
-                })
-            }
+        let (section, own) = self.section_of(program)?;
+        if own == before {
+            return Ok(());
         }
+        let (program, section) = (self.bodies[program].name.clone(), section.into());
+        Err(match own {
+            Some(kind) => ObjectError::Attached { program, section, kind },
+            None => ObjectError::NoExit { program, section },
+        })
     }
 
     fn no_program(&self, name: &str) -> ObjectError {

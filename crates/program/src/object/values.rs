@@ -1,10 +1,10 @@
 //! Initial contents of maps: programs of program arrays and maps of maps, from `.values` of their
 //! declarations, or set at installation.
 
-use super::file::{File, Reference, Symbol};
+use super::file::File;
 use super::maps::{MAPS, ObjectMaps};
 use super::{Object, ObjectError};
-use crate::map::{MapError, MapFault};
+use crate::map::MapFault;
 use crate::{MapKind, MapSpec};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn fill(file: &File<'_>, declared: &mut ObjectMaps, program: impl Fn(
     find_inner(&mut declared.specs);
     for (&offset, reference) in &section.references {
         let map_at = |at| declared.by_offset.get(&at).and_then(|place| place.clone().ok());
-        let symbol = symbol(file, *reference);
+        let symbol = file.symbols.get(reference.symbol);
         let of_map =
             symbol.filter(|symbol| symbol.section == Some(maps)).and_then(|symbol| map_at(symbol.value));
         let of_program = symbol.and_then(|symbol| program(symbol.section?, symbol.value));
@@ -38,7 +38,7 @@ pub(super) fn fill(file: &File<'_>, declared: &mut ObjectMaps, program: impl Fn(
         });
         match found {
             Ok((entry, number)) => set(spec, entry, number),
-            Err(fault) => *place = Err(MapError { name: spec.name.clone(), fault }),
+            Err(fault) => *place = Err(spec.error(fault)),
         }
     }
 }
@@ -72,15 +72,30 @@ fn entry(offset: u64, values: u64, section: &[u8], spec: &MapSpec) -> Result<usi
     Err(MapFault::Value { entry, what })
 }
 
-fn symbol<'f, 'd>(file: &'f File<'d>, reference: Reference) -> Option<&'f Symbol<'d>> {
-    file.symbols.get(reference.symbol)
-}
-
 fn set(spec: &mut MapSpec, entry: usize, number: u32) {
     let mut initial = std::mem::take(&mut spec.initial).into_vec();
     initial.resize(initial.len().max((entry + 1) * NUMBER), 0);
     initial[entry * NUMBER..][..NUMBER].copy_from_slice(&number.to_le_bytes());
     spec.initial = initial.into();
+}
+
+/// Sets the first `count` entries. A map without `max_entries` gets as many; `beyond` describes an entry
+/// that it lacks.
+pub(super) fn set_first(
+    spec: &mut MapSpec,
+    count: usize,
+    initial: Box<[u8]>,
+    beyond: &'static str,
+) -> Result<(), ObjectError> {
+    if spec.max_entries == 0 {
+        spec.max_entries = count as u32;
+    }
+    if count > spec.max_entries as usize {
+        let fault = MapFault::Value { entry: u64::from(spec.max_entries), what: beyond };
+        return Err(ObjectError::Entries(spec.error(fault)));
+    }
+    spec.initial = initial;
+    Ok(())
 }
 
 impl Object<'_> {
@@ -103,17 +118,7 @@ impl Object<'_> {
             }
         }
         let spec = &mut Arc::make_mut(&mut self.specs)[place];
-        if spec.max_entries == 0 {
-            spec.max_entries = names.len() as u32;
-        }
-        if names.len() > spec.max_entries as usize {
-            let fault = MapFault::Value {
-                entry: u64::from(spec.max_entries),
-                what: "beyond its last: name fewer programs",
-            };
-            return Err(ObjectError::Entries(MapError { name: spec.name.clone(), fault }));
-        }
-        spec.initial = numbers.iter().flat_map(|number: &u32| number.to_le_bytes()).collect();
-        Ok(())
+        let initial = numbers.iter().flat_map(|number: &u32| number.to_le_bytes()).collect();
+        set_first(spec, names.len(), initial, "beyond its last: name fewer programs")
     }
 }

@@ -1,13 +1,12 @@
 //! Loads, stores and atomic operations: checks that every byte that may be accessed belongs to the program.
 
-use super::cost::Touch;
-use super::error::Rejection;
+use super::error::{Rejection, Result};
 use super::explore::Explorer;
 use super::scalar::Scalar;
-use super::state::{Knowledge, LINE, Object};
+use super::state::{Flow, Knowledge, LINE, Object};
 use super::value::{Id, MapOrigin, Value};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
-use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
+use crate::{Arithmetic, Atomic, ContextField, Instruction, Item, Operand, Register, Size, Width};
 
 /// Kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,51 +55,39 @@ pub struct AccessBounds {
 const FRAME: i64 = FRAME_SIZE as i64;
 
 impl Explorer<'_> {
+    pub fn load_extended(
+        &mut self,
+        index: usize,
+        state: &mut Knowledge,
+        size: Size,
+        wanted: AccessRequest,
+    ) -> Result<Value> {
+        if let Value::Context { offset } = state.register(wanted.register) {
+            return Err(Rejection::ContextField { offset: offset + wanted.offset, size: wanted.size });
+        }
+        let value = self.load(index, state, size, wanted)?;
+        let scalar = value.as_scalar().unwrap_or_else(|| Scalar::of_size(size));
+        Ok(Value::number(scalar.extend(size, Width::W64)))
+    }
+
     pub fn load(
         &mut self,
         index: usize,
         state: &mut Knowledge,
-        instruction: Instruction,
-    ) -> Result<(), Rejection> {
-        let (Instruction::Load { size, dst, base, offset }
-        | Instruction::LoadExtended { size, dst, base, offset }) = instruction
-        else {
-            return Ok(());
-        };
-        let signed = matches!(instruction, Instruction::LoadExtended { .. });
-        let value = match state.register(base) {
-            Value::Context { offset: at } if signed => {
-                let offset = at + i64::from(offset);
-                return Err(Rejection::ContextField { offset, size: size.bytes() as u32 });
-            }
-            Value::Context { offset: at } => {
-                let at = at + i64::from(offset);
-                self.note_access(index, Some(Region::Context), u32::try_from(at).ok())?;
-                field(at, size)?
-            }
-            _ => {
-                let wanted = instruction_bytes(base, offset, size, Mode::Read);
-                let reached = self.reach(state, wanted)?;
-                self.note(index, &wanted, &reached)?;
-                self.loaded(state, &reached, size)?
-            }
-        };
-        let value = match (signed, value) {
-            (false, value) => value,
-            (true, Value::Number { scalar, .. }) => Value::number(scalar.extend(narrow(size), Width::W64)),
-            (true, _) => Value::number(Scalar::of_size(size).extend(narrow(size), Width::W64)),
-        };
-        state.set(dst, value);
-        Ok(())
+        size: Size,
+        wanted: AccessRequest,
+    ) -> Result<Value> {
+        if let Value::Context { offset } = state.register(wanted.register) {
+            let at = offset + wanted.offset;
+            self.note_access(index, Some(Region::Context), u32::try_from(at).ok())?;
+            return field(at, size);
+        }
+        let reached = self.access(index, state, wanted)?;
+        self.loaded(state, &reached, size)
     }
 
-    pub fn store(
-        &mut self,
-        index: usize,
-        state: &mut Knowledge,
-        instruction: Instruction,
-    ) -> Result<(), Rejection> {
-        let Instruction::Store { size, base, offset, source } = instruction else { return Ok(()) };
+    pub fn store(&mut self, index: usize, state: &mut Knowledge, instruction: Instruction) -> Result<Flow> {
+        let Instruction::Store { size, base, offset, source } = instruction else { return Ok(Flow::Next) };
         let value = match source {
             Operand::Register(register) => {
                 self.readable(state, register)?;
@@ -111,10 +98,9 @@ impl Explorer<'_> {
         }
         .handed_over();
         let wanted = instruction_bytes(base, offset, size, Mode::Write);
-        let reached = self.reach(state, wanted)?;
-        self.note(index, &wanted, &reached)?;
+        let reached = self.access(index, state, wanted)?;
         if reached.region != Region::Stack {
-            return Ok(());
+            return Ok(Flow::Next);
         }
         let (frame, start, end) = reached.stack;
         let frame = &mut state.frames[frame];
@@ -126,27 +112,20 @@ impl Explorer<'_> {
             }
             (true, _) => frame.write(start, end),
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
-    pub fn change(
-        &mut self,
-        index: usize,
-        state: &mut Knowledge,
-        instruction: Instruction,
-    ) -> Result<(), Rejection> {
+    pub fn change(&mut self, index: usize, state: &mut Knowledge, instruction: Instruction) -> Result<Flow> {
         let Instruction::Atomic { width, operation, base, offset, src } = instruction else {
-            return Ok(());
+            return Ok(Flow::Next);
         };
         self.readable(state, src)?;
         if operation == Atomic::CompareExchange {
             self.readable(state, Register::R0)?;
         }
-        let size = if width == Width::W32 { Size::Word } else { Size::Double };
+        let size = width.size();
         let mode = if instruction.writes().is_some() { Mode::Change } else { Mode::Update };
-        let wanted = instruction_bytes(base, offset, size, mode);
-        let reached = self.reach(state, wanted)?;
-        self.note(index, &wanted, &reached)?;
+        let reached = self.access(index, state, instruction_bytes(base, offset, size, mode))?;
         if reached.region == Region::Stack {
             self.loaded(state, &reached, size)?;
             let (frame, start, end) = reached.stack;
@@ -155,11 +134,11 @@ impl Explorer<'_> {
         if let Some(register) = instruction.writes() {
             state.set(register, Value::number(Scalar::of_size(size)));
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// The result of a load.
-    fn loaded(&self, state: &Knowledge, reached: &AccessBounds, size: Size) -> Result<Value, Rejection> {
+    fn loaded(&self, state: &Knowledge, reached: &AccessBounds, size: Size) -> Result<Value> {
         if reached.region == Region::Stack {
             let (frame, start, _) = reached.stack;
             if let Some(value) = state.frames[frame].load(start, size.bytes()).filter(|_| reached.exact) {
@@ -171,7 +150,7 @@ impl Explorer<'_> {
     }
 
     /// Checks that all bytes that may be accessed exist and permit it.
-    pub fn reach(&mut self, state: &mut Knowledge, wanted: AccessRequest) -> Result<AccessBounds, Rejection> {
+    pub fn reach(&mut self, state: &mut Knowledge, wanted: AccessRequest) -> Result<AccessBounds> {
         let AccessRequest { register, offset, size, mode, .. } = wanted;
         let end = offset + i64::from(size);
         match state.register(register) {
@@ -235,7 +214,7 @@ impl Explorer<'_> {
     }
 
     /// Error for an unchecked result of a lookup, or of a record's reservation.
-    pub fn maybe_null(&self, register: Register, map: MapOrigin) -> Result<Rejection, Rejection> {
+    pub fn maybe_null(&self, register: Register, map: MapOrigin) -> Result<Rejection> {
         let spec = self.spec(map)?;
         let map = spec.name.clone();
         Ok(if spec.kind.is_ring() {
@@ -245,28 +224,51 @@ impl Explorer<'_> {
         })
     }
 
-    /// Records the access of an instruction.
-    fn note(
-        &mut self,
-        index: usize,
-        wanted: &AccessRequest,
-        reached: &AccessBounds,
-    ) -> Result<(), Rejection> {
+    /// Checks and records the access of an instruction.
+    fn access(&mut self, index: usize, state: &mut Knowledge, wanted: AccessRequest) -> Result<AccessBounds> {
+        let reached = self.reach(state, wanted)?;
         self.note_access(index, Some(reached.region).filter(|_| !reached.varies), reached.place)?;
-        self.note_touch(wanted, reached);
-        Ok(())
+        self.note_touch(&wanted, &reached);
+        Ok(reached)
     }
 
-    /// Records the cost of an access to these bytes.
+    /// Counts an access to these bytes, in addition to its instruction.
     pub fn note_touch(&mut self, wanted: &AccessRequest, reached: &AccessBounds) {
-        let (reads, writes) = (wanted.mode != Mode::Write, wanted.mode != Mode::Read);
-        let returns = wanted.mode != Mode::Update;
-        let touch =
-            Touch { region: reached.region, reads, writes, returns, size: wanted.size, lines: reached.lines };
-        self.note_cost(&touch, wanted.mode.is_change());
+        let (reads, writes) = (u32::from(wanted.mode != Mode::Write), u32::from(wanted.mode != Mode::Read));
+        let (times, size, lines) = (reads + writes, wanted.size, reached.lines);
+        // An atomic addition sends only the number to memory: the paper's counter of SYNs is 4 bytes read or
+        // written, and needs no register (table 5).
+        let transfers = if wanted.mode == Mode::Update { 1 } else { times };
+        let mut add = |item, count| self.cost[item] += count;
+        add(Item::Atomic, u32::from(wanted.mode.is_change()));
+        match reached.region {
+            Region::Packet => {
+                add(Item::PacketLoad, reads);
+                add(Item::PacketStore, writes);
+            }
+            Region::State => {
+                add(Item::StateAccess, times);
+                add(Item::StateTransfer, transfers * size.div_ceil(4));
+                add(Item::StateByte, transfers * size);
+                add(Item::StateLine, lines);
+            }
+            Region::Map(_) => {
+                add(Item::MapAccess, times);
+                add(Item::MapTransfer, transfers * size.div_ceil(4));
+                add(Item::MapLine, lines);
+            }
+            Region::Context | Region::Stack | Region::Handle(_) | Region::Code => {}
+        }
     }
 
-    pub fn readable(&self, state: &Knowledge, register: Register) -> Result<Value, Rejection> {
+    pub fn readable_operand(&self, state: &Knowledge, operand: Operand) -> Result<Value> {
+        match operand {
+            Operand::Register(register) => self.readable(state, register),
+            Operand::Immediate(_) => Ok(state.operand(operand)),
+        }
+    }
+
+    pub fn readable(&self, state: &Knowledge, register: Register) -> Result<Value> {
         match state.register(register) {
             Value::Unset => Err(Rejection::Unwritten { register }),
             value => Ok(value),
@@ -286,8 +288,8 @@ fn in_record(
     wanted: AccessRequest,
     object: Id,
     (at, ring): (Scalar, &str),
-) -> Result<AccessBounds, Rejection> {
-    let record = state.records().iter().find(|record| record.object == object);
+) -> Result<AccessBounds> {
+    let record = state.open.iter().find(|record| record.object == object);
     // Rings can't be in maps of maps, and released records have no addresses.
     let (map, size) = record.map_or((0, 0), |record| (record.map, i64::from(record.size)));
     let (first, end) = bounds(&format!("a record of ring {ring}"), wanted, at, 0, size)?;
@@ -296,26 +298,20 @@ fn in_record(
 }
 
 /// Checks that all these bytes of a stack frame are initialized.
-pub fn written(state: &Knowledge, (frame, start, end): (usize, usize, usize)) -> Result<(), Rejection> {
+pub fn written(state: &Knowledge, (frame, start, end): (usize, usize, usize)) -> Result<()> {
     match state.frames[frame].unwritten(start, end) {
         Some(at) => Err(Rejection::StackUnwritten { offset: at as i64 - FRAME }),
         None => Ok(()),
     }
 }
 
-fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) -> AccessRequest {
+pub fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) -> AccessRequest {
     AccessRequest { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
 }
 
 /// The first byte that may be accessed and the one after the last, in memory that has the bytes from `low` to
 /// before `high`.
-fn bounds(
-    what: &str,
-    wanted: AccessRequest,
-    at: Scalar,
-    low: i64,
-    high: i64,
-) -> Result<(i64, i64), Rejection> {
+fn bounds(what: &str, wanted: AccessRequest, at: Scalar, low: i64, high: i64) -> Result<(i64, i64)> {
     let first = at.signed_min.saturating_add(wanted.offset);
     let end = at.signed_max.saturating_add(wanted.offset).saturating_add(i64::from(wanted.size));
     if first < low || end > high {
@@ -337,7 +333,7 @@ fn touch(state: &mut Knowledge, object: Object, wanted: AccessRequest, first: i6
     wanted.size.div_ceil(LINE as u32) + 1
 }
 
-fn field(offset: i64, size: Size) -> Result<Value, Rejection> {
+fn field(offset: i64, size: Size) -> Result<Value> {
     let fault = Rejection::ContextField { offset, size: size.bytes() as u32 };
     match ContextField::at(offset).filter(|_| size == Size::Word).ok_or(fault)? {
         // There is no metadata: it begins and ends at the packet.
@@ -346,14 +342,5 @@ fn field(offset: i64, size: Size) -> Result<Value, Rejection> {
         ContextField::Ingress | ContextField::Queue | ContextField::Egress => {
             Ok(Value::number(Scalar::of_size(size)))
         }
-    }
-}
-
-/// Width from which a load of this size is extended.
-fn narrow(size: Size) -> Narrow {
-    match size {
-        Size::Byte => Narrow::S8,
-        Size::Half => Narrow::S16,
-        Size::Word | Size::Double => Narrow::S32,
     }
 }

@@ -1,11 +1,10 @@
 //! Knowledge gained from the outcome of a branch.
 
-use super::error::Rejection;
+use super::FURTHEST;
+use super::error::Result;
 use super::explore::Explorer;
-use super::flow::Flow;
-use super::limits::FURTHEST;
 use super::refine::refine;
-use super::state::Knowledge;
+use super::state::{Flow, Knowledge};
 use super::value::Value;
 use crate::{Condition, Instruction, Operand, Register, Width};
 
@@ -18,14 +17,12 @@ struct Outcome {
 }
 
 impl Explorer<'_> {
-    pub fn branch(&mut self, state: &mut Knowledge, instruction: Instruction) -> Result<Flow, Rejection> {
+    pub fn branch(&mut self, state: &mut Knowledge, instruction: Instruction) -> Result<Flow> {
         let Instruction::Branch { width, condition, dst, source, .. } = instruction else {
             return Ok(Flow::Next);
         };
         self.readable(state, dst)?;
-        if let Operand::Register(register) = source {
-            self.readable(state, register)?;
-        }
+        self.readable_operand(state, source)?;
         let mut jumps = state.clone();
         let taken = Outcome { condition, holds: true, width }.assume(&mut jumps, dst, source);
         let falls = Outcome { condition, holds: false, width }.assume(state, dst, source);

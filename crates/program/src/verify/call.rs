@@ -2,11 +2,10 @@
 
 use super::access::{AccessBounds, AccessRequest, Mode, written};
 use super::cost::helper_cost;
-use super::error::Rejection;
+use super::error::{Rejection, Result};
 use super::explore::Explorer;
-use super::flow::Flow;
 use super::scalar::Scalar;
-use super::state::Knowledge;
+use super::state::{Flow, Knowledge};
 use super::value::{MapOrigin, Value};
 use crate::map::MAX_RECORD;
 use crate::memory::Region;
@@ -22,7 +21,7 @@ struct Call<'p> {
 }
 
 impl<'p> Explorer<'p> {
-    pub fn call(&mut self, index: usize, state: &mut Knowledge, number: u32) -> Result<Flow, Rejection> {
+    pub fn call(&mut self, index: usize, state: &mut Knowledge, number: u32) -> Result<Flow> {
         let unknown =
             Rejection::UnknownHelper { number, name: kernel_name(number).unwrap_or("of no known name") };
         let helper = Helper::from_number(number).ok_or(unknown)?;
@@ -56,8 +55,8 @@ impl<'p> Explorer<'p> {
             MapOrigin::Inner(_) => None,
         });
         self.note_call(index, helper, known, worked_on);
-        let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on, self.workers());
-        self.add_cost(&cost);
+        let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on, self.program.workers);
+        self.cost = self.cost.plus(&cost);
         if helper == Helper::Loop {
             return self.begin_loop(index, state);
         }
@@ -92,11 +91,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// The map argument of a helper.
-    fn map_argument(
-        &self,
-        state: &Knowledge,
-        helper: Helper,
-    ) -> Result<Option<(MapOrigin, &'p MapSpec)>, Rejection> {
+    fn map_argument(&self, state: &Knowledge, helper: Helper) -> Result<Option<(MapOrigin, &'p MapSpec)>> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
         let Some(place) = place else { return Ok(None) };
         let value = state.register(register(place));
@@ -122,7 +117,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records that a lock is taken or released.
-    fn lock(&mut self, state: &mut Knowledge, helper: Helper) -> Result<(), Rejection> {
+    fn lock(&mut self, state: &mut Knowledge, helper: Helper) -> Result<()> {
         let Value::Map { map, object, .. } = state.register(Register::R1) else { return Ok(()) };
         let (before, after) = match helper {
             Helper::SpinLock => (None, Some((map, object))),
@@ -136,8 +131,8 @@ impl<'p> Explorer<'p> {
     }
 
     /// Checks that an instruction is allowed while a lock is held, if one is.
-    pub fn check_locked(&self, index: usize, state: &Knowledge) -> Result<(), Rejection> {
-        let may = match self.instruction(index) {
+    pub fn check_locked(&self, index: usize, state: &Knowledge) -> Result<()> {
+        let may = match self.program.code.instructions()[index] {
             Instruction::Call { helper } => helper == Helper::SpinUnlock.number(),
             Instruction::CallLocal { .. } | Instruction::Exit => false,
             _ => true,
@@ -146,7 +141,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records the targets of a tail call. They inherit no knowledge.
-    fn tail_call(&mut self, index: usize, state: &Knowledge, call: &Call<'_>) -> Result<(), Rejection> {
+    fn tail_call(&mut self, index: usize, state: &Knowledge, call: &Call<'_>) -> Result<()> {
         if state.depth() > 0 {
             return Err(Rejection::TailCallInFunction);
         }
@@ -168,7 +163,7 @@ impl<'p> Explorer<'p> {
         argument: usize,
         wanted: Argument,
         outputs: &mut Vec<(AccessBounds, usize)>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<()> {
         let value = state.register(register(argument));
         let helper = call.helper;
         let wrong = Rejection::Argument { helper, number: argument as u8 + 1, wanted, found: value.what() };
@@ -197,43 +192,37 @@ impl<'p> Explorer<'p> {
                 let constant = value.as_scalar().and_then(|scalar| scalar.as_constant()).ok_or(wrong)?;
                 within(helper, argument, Scalar::constant(constant), 0, MAX_RECORD)
             }
-            Argument::Payload => self.payload(state, call, argument),
             Argument::Key | Argument::Value => {
-                let size =
-                    call.map.map_or(
-                        0,
-                        |(_, map)| {
-                            if wanted == Argument::Key { map.key_size } else { map.value_size }
-                        },
-                    );
-                self.memory(state, call, argument, Mode::Read, size)?;
-                Ok(())
+                let (key, value) = call.map.map_or((0, 0), |(_, map)| (map.key_size, map.value_size));
+                let size = if wanted == Argument::Key { key } else { value };
+                self.memory(state, call, argument, Mode::Read, size).map(|_| ())
             }
             Argument::ReadableOrNull if is_null(&value) => {
                 let size = state.register(register(argument + 1)).as_scalar().unwrap_or(Scalar::ANY);
                 within(helper, argument + 1, size, 0, 0)
             }
-            Argument::Readable | Argument::ReadableOrNull | Argument::Writable | Argument::Changed => {
-                let mode = if wanted == Argument::Writable { Mode::Write } else { Mode::Read };
+            Argument::Readable
+            | Argument::ReadableOrNull
+            | Argument::Payload
+            | Argument::Writable
+            | Argument::Changed => {
+                let limit = if wanted == Argument::Payload { MAX_RECORD } else { MAX_SIZE };
                 let next = state.register(register(argument + 1)).as_scalar();
-                let size = next.filter(|size| size.max <= u64::from(MAX_SIZE)).unwrap_or(Scalar::constant(0));
-                let mut reached = self.memory(state, call, argument, mode, size.max as u32)?;
-                if wanted == Argument::Changed {
-                    reached = self.memory(state, call, argument, Mode::Write, size.max as u32)?;
-                }
-                if mode == Mode::Write || wanted == Argument::Changed {
-                    outputs.push((reached, size.min as usize));
+                let size = next.filter(|size| size.max <= u64::from(limit)).unwrap_or(Scalar::constant(0));
+                let modes: &[Mode] = match wanted {
+                    Argument::Writable => &[Mode::Write],
+                    Argument::Changed => &[Mode::Read, Mode::Write],
+                    _ => &[Mode::Read],
+                };
+                for &mode in modes {
+                    let reached = self.memory(state, call, argument, mode, size.max as u32)?;
+                    if mode == Mode::Write {
+                        outputs.push((reached, size.min as usize));
+                    }
                 }
                 Ok(())
             }
         }
-    }
-
-    /// Bytes copied into a ring.
-    fn payload(&mut self, state: &mut Knowledge, call: &Call<'_>, argument: usize) -> Result<(), Rejection> {
-        let size = state.register(register(argument + 1)).as_scalar();
-        let size = size.filter(|size| size.max <= u64::from(MAX_RECORD)).map_or(0, |size| size.max);
-        self.memory(state, call, argument, Mode::Read, size as u32).map(|_| ())
     }
 
     /// Memory arguments of a helper.
@@ -244,7 +233,7 @@ impl<'p> Explorer<'p> {
         argument: usize,
         mode: Mode,
         size: u32,
-    ) -> Result<AccessBounds, Rejection> {
+    ) -> Result<AccessBounds> {
         let register = register(argument);
         if !matches!(state.register(register), Value::Context { .. }) {
             let wanted = AccessRequest { register, offset: 0, size, mode, aligned: false };
@@ -286,14 +275,14 @@ impl<'p> Explorer<'p> {
 
 /// Register of an argument, counted from 0.
 fn register(argument: usize) -> Register {
-    [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5][argument.min(4)]
+    Register::ARGUMENTS[argument.min(4)]
 }
 
 fn is_null(value: &Value) -> bool {
     value.as_scalar().and_then(|scalar| scalar.as_constant()) == Some(0)
 }
 
-fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) -> Result<(), Rejection> {
+fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) -> Result<()> {
     let (number, high) = (argument as u8 + 1, u64::from(high));
     if scalar.min >= low && scalar.max <= high {
         return Ok(());
@@ -304,7 +293,7 @@ fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) 
 
 /// Checks for a reason that is certainly out of range. One known only at run time may be out of range, and is
 /// then "other". The helper uses the lower half.
-fn reason(state: &Knowledge) -> Result<(), Rejection> {
+fn reason(state: &Knowledge) -> Result<()> {
     let low = state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY).low_half();
     let high = u64::from(Effects::REASONS) - 1;
     if low.min <= high {
@@ -331,7 +320,7 @@ fn bytes(state: &Knowledge, helper: Helper) -> u32 {
         // New bytes at the end are zeroed. The helper uses the lower half as a signed number.
         Helper::AdjustTail => {
             let by = state.register(Register::R2).as_scalar().unwrap_or(Scalar::ANY);
-            by.extend(crate::Narrow::S32, crate::Width::W64).signed_max.clamp(0, MAX_GROWTH) as u32
+            by.extend(crate::Size::Word, crate::Width::W64).signed_max.clamp(0, MAX_GROWTH) as u32
         }
         // Two words of each parsed header, including IP's own.
         Helper::Transport => (longwire_wire::MAX_EXTENSIONS as u32 + 1) * 8,

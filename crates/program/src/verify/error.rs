@@ -1,9 +1,8 @@
 //! Reasons for refusing a program.
 
-use super::cost::Item;
 use super::value::Value;
 use crate::call::instead;
-use crate::{Argument, Helper, Instruction, MapKind, Program, Register};
+use crate::{Argument, Helper, Instruction, Item, MapKind, Program, Register};
 use thiserror::Error;
 
 /// A refused program, with the instruction at fault.
@@ -41,6 +40,9 @@ impl Rejected {
 /// A rejection with its instruction.
 pub type At = (usize, Rejection);
 
+/// What is found out about an instruction, unless it is refused.
+pub type Result<T, E = Rejection> = std::result::Result<T, E>;
+
 /// Error of an instruction, with the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -59,7 +61,7 @@ pub enum Rejection {
         "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the \
          program was followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or \
          make the constant or the loop's body smaller",
-        limit = super::limits::MAX_STEPS
+        limit = super::MAX_STEPS
     )]
     Unbounded {
         /// Its target, in slots.
@@ -72,7 +74,7 @@ pub enum Rejection {
     Entries,
     /// A backward jump of a loop nested too deeply.
     #[error("loops are nested more than {limit} deep; make functions of the inner ones",
-        limit = super::limits::MAX_NESTED)]
+        limit = super::MAX_NESTED)]
     Nested,
     /// It is unreachable.
     #[error("nothing leads to it; leave it out")]
@@ -204,7 +206,7 @@ pub enum Rejection {
     },
     /// Bytes that may be beyond the packet's end.
     #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first",
-        proven = Proven(*.proven))]
+        proven = known_bytes(*.proven))]
     PacketUnchecked {
         /// The register.
         register: Register,
@@ -296,7 +298,7 @@ pub enum Rejection {
     },
     /// An address moved too far.
     #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller \
-        constant", limit = super::limits::FURTHEST)]
+        constant", limit = super::FURTHEST)]
     PointerRange {
         /// The register.
         register: Register,
@@ -412,14 +414,10 @@ impl Rejection {
     }
 }
 
-struct Proven(Option<i64>);
-
-impl std::fmt::Display for Proven {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(proven) => write!(f, "of which {} are known to be there", proven.max(0)),
-            None => f.write_str("of whose bytes nothing is known"),
-        }
+fn known_bytes(proven: Option<i64>) -> String {
+    match proven {
+        Some(proven) => format!("of which {} are known to be there", proven.max(0)),
+        None => "of whose bytes nothing is known".into(),
     }
 }
 

@@ -8,19 +8,16 @@
 //! states that leave it are then complete. States of different rounds are never compared within the loop, so
 //! that a loop that can't be followed to its end is refused.
 
-use super::cost::{Counts, Item, Touch};
 use super::cycles::cycles;
-use super::error::{At, Rejected, Rejection};
-use super::flow::{Flow, Repeat};
-use super::limits::MAX_STEPS;
+use super::error::{At, Rejected, Rejection, Result};
 use super::loops::Loop;
 use super::scalar::Scalar;
-use super::state::Knowledge;
+use super::state::{Flow, Knowledge};
 use super::structure::Structure;
-use super::value::{Id, MapOrigin, Names};
-use super::{Access, Callback, Fact};
+use super::value::{Id, MapOrigin, Names, Repeat};
+use super::{Access, Callback, Fact, MAX_STEPS};
 use crate::memory::{MAX_MAPS, Region};
-use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
+use crate::{Arithmetic, Counts, Helper, Instruction, Item, MapSpec, Program, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most states of an instruction.
@@ -40,46 +37,22 @@ const COPIED: usize = 256;
 /// Number of skipped instructions that cost as much as a visit.
 const PASSED: usize = 16;
 
-/// `r6` to `r9`, which are callee-saved.
-const SAVED: u16 = 0b11_1100_0000;
-
 /// A program being followed.
 pub struct Explorer<'p> {
-    program: &'p Program,
-    structure: &'p Structure,
-    facts: Vec<Fact>,
-    costs: Vec<Counts>,
+    pub(super) program: &'p Program,
+    pub(super) structure: &'p Structure,
+    found: Exploration,
     /// Cost of the current instruction in the current state.
-    cost: Counts,
-    state_size: u32,
-    links: u32,
+    pub(super) cost: Counts,
     last: Id,
     steps: usize,
     /// Size of the states that wait, or that later ones are compared with.
     pub(super) waiting: usize,
-    names: Names,
-    /// For each loop, the most visits of its head per entry.
-    rounds: Vec<u32>,
+    pub(super) names: Names,
     /// The loops being followed, with their rounds.
     following: Vec<(usize, u32)>,
-    tail_calls: TailCalls,
     /// Targets of tail calls that were not followed yet.
     unfollowed: Vec<usize>,
-}
-
-/// States that call a callback, by call.
-#[derive(Default)]
-struct CallbackStates(Vec<(Repeat, Vec<Knowledge>)>);
-
-impl CallbackStates {
-    fn of(&mut self, repeat: Repeat) -> &mut Vec<Knowledge> {
-        let place = self.0.iter().position(|(other, _)| *other == repeat);
-        let place = place.unwrap_or_else(|| {
-            self.0.push((repeat, Vec::new()));
-            self.0.len() - 1
-        });
-        &mut self.0[place].1
-    }
 }
 
 /// A function being followed.
@@ -94,6 +67,7 @@ struct FunctionWalk {
 pub type TailCalls = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The results.
+#[derive(Debug)]
 pub struct Exploration {
     pub facts: Vec<Fact>,
     /// Maximum cost of each instruction, without what it calls.
@@ -115,34 +89,36 @@ impl<'p> Explorer<'p> {
                 done.map_err(|(at, fault)| Rejected::new(program, at, fault))?;
             }
         }
-        let Self { facts, costs, state_size, links, rounds, tail_calls, .. } = explorer;
-        Ok(Exploration { facts, costs, state_size, links, rounds, tail_calls })
+        Ok(explorer.found)
     }
 
     fn new(program: &'p Program, structure: &'p Structure) -> Self {
         let count = program.code.len();
+        let found = Exploration {
+            facts: vec![Fact::default(); count],
+            costs: vec![Counts::NONE; count],
+            state_size: 0,
+            links: 0,
+            rounds: vec![0; structure.loops.all.len()],
+            tail_calls: TailCalls::new(),
+        };
         Self {
             program,
             structure,
-            facts: vec![Fact::default(); count],
-            costs: vec![Counts::NONE; count],
+            found,
             cost: Counts::NONE,
-            state_size: 0,
-            links: 0,
             last: 0,
             steps: 0,
             waiting: 0,
             names: Names::default(),
-            rounds: vec![0; structure.loops().all().len()],
             following: Vec::new(),
-            tail_calls: TailCalls::new(),
             unfollowed: vec![0],
         }
     }
 
     /// Follows a function from these states. Returns the states at its return.
     pub fn run(&mut self, function: usize, states: Vec<Knowledge>) -> Result<Vec<Knowledge>, At> {
-        let body = &self.structure.functions()[function];
+        let body = &self.structure.functions[function];
         let mut walk = FunctionWalk {
             start: body.range.start,
             pending: vec![Vec::new(); body.range.len()],
@@ -156,7 +132,7 @@ impl<'p> Explorer<'p> {
 
     /// Follows these instructions, of the whole function or `within` a loop.
     fn follow(&mut self, walk: &mut FunctionWalk, order: &[usize], within: Option<usize>) -> Result<(), At> {
-        let loops = self.structure.loops();
+        let loops = &self.structure.loops;
         self.steps += order.len() / PASSED;
         for &index in order {
             if walk.pending[index - walk.start].is_empty() {
@@ -173,7 +149,7 @@ impl<'p> Explorer<'p> {
 
     /// Follows a loop round by round from the states that wait for its head, until none returns there.
     fn go_round(&mut self, walk: &mut FunctionWalk, number: usize) -> Result<(), At> {
-        let Loop { head, back, members, .. } = &self.structure.loops().all()[number];
+        let Loop { head, back, members, .. } = &self.structure.loops.all[number];
         let place = head - walk.start;
         self.following.push((number, 0));
         let (mut rounds, mut before) = (0u32, Vec::<Knowledge>::new());
@@ -197,7 +173,7 @@ impl<'p> Explorer<'p> {
         }
         self.waiting -= Knowledge::total_size(&before);
         self.following.pop();
-        self.rounds[number] = self.rounds[number].max(rounds);
+        self.found.rounds[number] = self.found.rounds[number].max(rounds);
         Ok(())
     }
 
@@ -207,7 +183,7 @@ impl<'p> Explorer<'p> {
         let longest = self.following.iter().max_by_key(|&&(_, rounds)| rounds);
         match (&fault, longest) {
             (Rejection::TooComplex, Some(&(number, rounds))) => {
-                let Loop { head, back, .. } = self.structure.loops().all()[number];
+                let Loop { head, back, .. } = self.structure.loops.all[number];
                 (back, Rejection::Unbounded { to: self.program.code.slot(head), rounds })
             }
             _ => (at, fault),
@@ -219,14 +195,14 @@ impl<'p> Explorer<'p> {
         let states = std::mem::take(&mut walk.pending[index - walk.start]);
         self.waiting -= Knowledge::total_size(&states);
         let target = self.target(index);
-        let (mut entering, mut repeated) = (Vec::new(), CallbackStates::default());
+        let (mut entering, mut repeated) = (Vec::new(), Vec::<(Repeat, Vec<Knowledge>)>::new());
         for mut state in states {
             match self.look(index, &mut state).map_err(|fault| (index, fault))? {
                 Flow::Next => self.arrive(walk, index + 1, state),
                 Flow::Jump => self.arrive(walk, target, state),
                 Flow::Branch { falls, jumps } => {
-                    self.facts[index].falls |= falls;
-                    self.facts[index].jumps |= jumps.is_some();
+                    self.found.facts[index].falls |= falls;
+                    self.found.facts[index].jumps |= jumps.is_some();
                     if let Some(jumps) = jumps {
                         self.arrive(walk, target, *jumps);
                     }
@@ -235,13 +211,18 @@ impl<'p> Explorer<'p> {
                     }
                 }
                 Flow::Enter => {
-                    state.keep(self.structure.live(index));
+                    state.keep(self.structure.live[index]);
                     state.enter();
                     self.add(&mut entering, state);
                 }
                 Flow::Repeat(repeat) => {
-                    state.keep(self.structure.live(index + 1) & SAVED);
-                    self.add(repeated.of(repeat), state);
+                    state.keep(self.structure.live[index + 1] & Register::SAVED_BITS);
+                    let place = repeated.iter().position(|(other, _)| *other == repeat);
+                    let place = place.unwrap_or(repeated.len());
+                    if place == repeated.len() {
+                        repeated.push((repeat, Vec::new()));
+                    }
+                    self.add(&mut repeated[place].1, state);
                 }
                 Flow::Exit => {
                     state.keep(Register::R0.bit());
@@ -252,7 +233,7 @@ impl<'p> Explorer<'p> {
         for state in self.enter(index, entering)? {
             self.arrive(walk, index + 1, state);
         }
-        for (repeat, states) in repeated.0 {
+        for (repeat, states) in repeated {
             for state in self.repeat(index, repeat, states)? {
                 self.arrive(walk, index + 1, state);
             }
@@ -270,31 +251,31 @@ impl<'p> Explorer<'p> {
         Ok(returned)
     }
 
-    fn look(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow, Rejection> {
+    fn look(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow> {
         self.steps += 1 + state.size() / COPIED + self.names.visits();
         if self.steps > MAX_STEPS || self.waiting > MAX_WAITING {
             return Err(Rejection::TooComplex);
         }
-        self.facts[index].reached = true;
+        self.found.facts[index].reached = true;
         self.cost = Counts::NONE;
         self.cost[Item::Instruction] = 1;
         self.cost[Item::Cycle] = cycles(&self.program.code.instructions()[index], state);
         self.cost[Item::Division] = u32::from(divides(&self.program.code.instructions()[index]));
         self.check_locked(index, state)?;
         let flow = self.step(index, state)?;
-        self.costs[index] = self.costs[index].most(&self.cost);
+        self.found.costs[index] = self.found.costs[index].most(&self.cost);
         Ok(flow)
     }
 
     /// A state reaches an instruction.
     fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: Knowledge) {
         let states = &mut walk.pending[index - walk.start];
-        if self.structure.is_merge(index) {
-            state.keep(self.structure.live(index));
-            if self.structure.loops().headed(index).is_some() {
+        if self.structure.merges[index] {
+            state.keep(self.structure.live[index]);
+            if self.structure.loops.headed(index).is_some() {
                 state.forget_unnamed();
             }
-            let room = if self.structure.is_exit(index) { MAX_EXITS } else { 0 };
+            let room = if self.structure.exits[index] { MAX_EXITS } else { 0 };
             self.waiting -= Knowledge::total_size(states);
             self.add_within(room, states, state);
             self.waiting += Knowledge::total_size(states);
@@ -340,22 +321,9 @@ impl<'p> Explorer<'p> {
         states.push(state);
     }
 
-    pub fn instruction(&self, index: usize) -> Instruction {
-        self.program.code.instructions()[index]
-    }
-
-    pub fn workers(&self) -> u32 {
-        self.program.workers
-    }
-
     /// Target of an instruction.
     pub fn target(&self, index: usize) -> usize {
         self.program.code.target(index).unwrap_or(index)
-    }
-
-    /// The number of the function that begins with this instruction.
-    pub fn function_at(&self, entry: usize) -> usize {
-        self.structure.function_at(entry)
     }
 
     /// Counts comparisons of states, or what is as quick, which take time as visits do.
@@ -363,13 +331,8 @@ impl<'p> Explorer<'p> {
         self.steps += pairs / PASSED;
     }
 
-    /// Whether a state includes another one.
-    pub fn covers(&mut self, kept: &Knowledge, state: &Knowledge) -> bool {
-        kept.contains(state, &mut self.names)
-    }
-
     /// Declaration of a map.
-    pub fn spec(&self, map: MapOrigin) -> Result<&'p MapSpec, Rejection> {
+    pub fn spec(&self, map: MapOrigin) -> Result<&'p MapSpec> {
         match map {
             MapOrigin::Map(map) => self.map(u32::from(map)),
             MapOrigin::Inner(outer) => {
@@ -379,11 +342,7 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    pub fn slot(&self, index: usize) -> usize {
-        self.program.code.slot(index)
-    }
-
-    pub fn map(&self, map: u32) -> Result<&'p MapSpec, Rejection> {
+    pub fn map(&self, map: u32) -> Result<&'p MapSpec> {
         let spec = self.program.maps.get(map as usize).filter(|_| (map as usize) < MAX_MAPS);
         spec.ok_or(Rejection::NoMap(map))
     }
@@ -395,13 +354,8 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records the access of an instruction. The context is never mixed with other memory.
-    pub fn note_access(
-        &mut self,
-        index: usize,
-        region: Option<Region>,
-        place: Option<u32>,
-    ) -> Result<(), Rejection> {
-        let fact = &mut self.facts[index];
+    pub fn note_access(&mut self, index: usize, region: Option<Region>, place: Option<u32>) -> Result<()> {
+        let fact = &mut self.found.facts[index];
         let now = Access { region, place };
         fact.access = Some(match fact.access {
             None => now,
@@ -416,17 +370,8 @@ impl<'p> Explorer<'p> {
         Ok(())
     }
 
-    pub fn note_cost(&mut self, touch: &Touch, atomic: bool) {
-        touch.count(&mut self.cost);
-        self.cost[Item::Atomic] += u32::from(atomic);
-    }
-
-    pub fn add_cost(&mut self, cost: &Counts) {
-        self.cost = self.cost.plus(cost);
-    }
-
     pub fn note_call(&mut self, index: usize, helper: Helper, map: Option<u16>, bytes: u32) {
-        let fact = &mut self.facts[index];
+        let fact = &mut self.found.facts[index];
         let now = super::Call { helper, map, bytes, callback: None };
         fact.call = Some(match fact.call {
             None => now,
@@ -440,10 +385,10 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records a possible target of a tail call, by its number in a map.
-    pub fn note_tail_call(&mut self, index: usize, number: u32, map: &MapSpec) -> Result<(), Rejection> {
+    pub fn note_tail_call(&mut self, index: usize, number: u32, map: &MapSpec) -> Result<()> {
         let start = self.program.code.program(number);
         let start = start.ok_or_else(|| Rejection::NoProgram { map: map.name.clone(), number })?;
-        if self.tail_calls.entry(index).or_default().insert(start) {
+        if self.found.tail_calls.entry(index).or_default().insert(start) {
             // The worst case is summed over each of them, for every number of tail calls.
             self.steps += 1;
             self.unfollowed.push(start);
@@ -452,8 +397,8 @@ impl<'p> Explorer<'p> {
     }
 
     /// Records the callback of a helper.
-    pub fn note_callback(&mut self, index: usize, helper: Helper, now: Callback) -> Result<(), Rejection> {
-        let Some(call) = &mut self.facts[index].call else { return Ok(()) };
+    pub fn note_callback(&mut self, index: usize, helper: Helper, now: Callback) -> Result<()> {
+        let Some(call) = &mut self.found.facts[index].call else { return Ok(()) };
         let before = call.callback.unwrap_or(now);
         if before.entry != now.entry {
             return Err(Rejection::Callbacks { helper });
@@ -464,13 +409,13 @@ impl<'p> Explorer<'p> {
 
     /// Records that the program uses this many bytes of its state.
     pub fn note_state(&mut self, bytes: u32) {
-        self.state_size = self.state_size.max(bytes);
+        self.found.state_size = self.found.state_size.max(bytes);
     }
 
     /// Records a link number named by the program; its lower half counts.
     pub fn note_link(&mut self, number: Scalar) {
         let least = if number.max <= u64::from(u32::MAX) { number.min as u32 } else { 0 };
-        self.links = self.links.max(least.saturating_add(1));
+        self.found.links = self.found.links.max(least.saturating_add(1));
     }
 }
 
@@ -512,7 +457,7 @@ mod tests {
         let structure = Structure::new(&program.code).unwrap();
         let mut explorer = Explorer::new(&program, &structure);
         let Ok(exits) = explorer.run(0, vec![Knowledge::new()]) else { panic!("it is refused") };
-        assert_eq!(explorer.rounds, [200]);
+        assert_eq!(explorer.found.rounds, [200]);
         // The packet's beginning, and the origins of this round and the previous one.
         assert!(exits.iter().all(|state| state.places() <= 3), "{:?}", exits[0].places());
     }

@@ -3,9 +3,8 @@
 //! A loop is entered only at its head; all backward jumps to one head form one loop. So any two loops of a
 //! function are nested or disjoint.
 
-use super::error::{At, Rejection};
-use super::flow::next;
-use super::limits::MAX_NESTED;
+use super::MAX_NESTED;
+use super::error::{At, Rejection, Result};
 use crate::Code;
 use std::ops::Range;
 
@@ -27,7 +26,7 @@ pub struct Loop {
 /// The loops of a program.
 #[derive(Debug)]
 pub struct Loops {
-    all: Vec<Loop>,
+    pub all: Vec<Loop>,
     /// For each instruction its innermost loop.
     innermost: Vec<Option<usize>>,
 }
@@ -36,10 +35,6 @@ impl Loops {
     /// Empty, for a program of this many instructions.
     pub fn none(instructions: usize) -> Self {
         Self { all: Vec::new(), innermost: vec![None; instructions] }
-    }
-
-    pub fn all(&self) -> &[Loop] {
-        &self.all
     }
 
     /// Number of loops around an instruction.
@@ -88,7 +83,7 @@ impl Loops {
         let mut places = vec![0; range.len()];
         for (place, &index) in order.iter().enumerate() {
             places[index - range.start] = place;
-            for next in next(code, index).into_iter().flatten() {
+            for next in code.successors(index).into_iter().flatten() {
                 before[next - range.start].push(index);
             }
         }
@@ -133,7 +128,7 @@ fn gather(
     before: &[Vec<usize>],
     ways: &[(usize, usize)],
     seen: &mut [bool],
-) -> Result<Vec<usize>, Rejection> {
+) -> Result<Vec<usize>> {
     let head = ways[0].1;
     let mut members = vec![head];
     seen[head - range.start] = true;

@@ -7,11 +7,10 @@
 //! - `structure`: functions, order, reachability; `loops`: loops;
 //! - `bits`, `scalar`, `refine`: knowledge about numbers, and what branches add to it;
 //! - `value`, `stack`, `state`: knowledge about registers, stack and packet, and inclusion of states;
-//! - `open`, `record`: records of rings that must be released;
+//! - `record`: records of rings that must be released;
 //! - `explore`: the forward pass; `step`, `branch`, `access`, `call`: effects of instructions on a state;
 //!   `rounds`: callbacks;
-//! - `cost`, `cycles`, `path`: the backward pass, and its costs;
-//! - `flow`: control flow; `limits`: limits;
+//! - `cost`, `cycles`: costs of instructions; `path`: the backward pass, which adds them up;
 //! - `error`: errors.
 //!
 //! Addresses are numbers made of a region and an offset, so storing or returning one reveals nothing: they
@@ -26,10 +25,7 @@ mod cost;
 mod cycles;
 mod error;
 mod explore;
-mod flow;
-mod limits;
 mod loops;
-mod open;
 mod path;
 mod record;
 mod refine;
@@ -41,27 +37,31 @@ mod step;
 mod structure;
 mod value;
 
-pub use cost::{Counts, Item, Prices};
 pub use error::{Rejected, Rejection};
 
 use crate::memory::Region;
-use crate::{Helper, Program};
-use explore::{Explorer, TailCalls};
-use path::Graph;
+use crate::{Counts, Helper, Program};
+use explore::{Exploration, Explorer};
 use structure::Structure;
+
+/// Most visits of instructions with a state, counting each round of a loop, and what takes as long as visits:
+/// a hostile program is refused within seconds.
+const MAX_STEPS: usize = 400_000;
+
+/// Most nested loops in a function.
+const MAX_NESTED: usize = 8;
+
+/// Maximum distance of an address from its origin in bytes, so that addresses of one region never get into
+/// another.
+const FURTHEST: i64 = 1 << 29;
 
 /// A verified program. Only the verifier creates these.
 #[derive(Debug)]
 pub struct VerifiedProgram {
     program: Program,
     structure: Structure,
-    facts: Box<[Fact]>,
-    costs: Box<[Counts]>,
+    explored: Exploration,
     most: Counts,
-    rounds: Box<[u32]>,
-    tail_calls: TailCalls,
-    state_size: u32,
-    links: u32,
 }
 
 /// Facts about an instruction in all executions.
@@ -143,13 +143,8 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Box<Rejected>> {
     let structure =
         Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;
     let explored = Explorer::explore(&program, &structure)?;
-    let (facts, costs) = (explored.facts.into_boxed_slice(), explored.costs.into_boxed_slice());
-    let rounds = explored.rounds.into_boxed_slice();
-    let (state_size, links, tail_calls) = (explored.state_size, explored.links, explored.tail_calls);
-    let most = Counts::NONE;
-    let mut verified =
-        VerifiedProgram { structure, facts, costs, most, rounds, tail_calls, state_size, links, program };
-    verified.most = verified.graph().most();
+    let mut verified = VerifiedProgram { structure, explored, most: Counts::NONE, program };
+    verified.most = verified.maximum();
     // Counts end there: it may be more.
     let beyond = verified.most.iter().find(|&(_, count)| count == u32::MAX);
     match beyond {
@@ -168,28 +163,28 @@ impl VerifiedProgram {
 
     /// Facts about each instruction.
     pub fn facts(&self) -> &[Fact] {
-        &self.facts
+        &self.explored.facts
     }
 
     /// Bytes of state that it uses: the minimum for its installation.
     pub fn state_size(&self) -> u32 {
-        self.state_size
+        self.explored.state_size
     }
 
     /// Minimum number of links for its installation: one more than the highest number that it certainly
     /// names. Numbers that depend on packets may be higher.
     pub fn links(&self) -> u32 {
-        self.links
+        self.explored.links
     }
 
     /// Number of stack frames that it needs.
     pub fn frames(&self) -> usize {
-        self.structure.functions().iter().map(|body| body.frames).max().unwrap_or(1)
+        self.structure.functions.iter().map(|body| body.frames).max().unwrap_or(1)
     }
 
     /// Maximum cost of an instruction, without a function that it may call.
     pub fn cost(&self, instruction: usize) -> Option<&Counts> {
-        self.costs.get(instruction)
+        self.explored.costs.get(instruction)
     }
 
     /// Maximum count of each operation per packet. No run exceeds any of them; none need reach all of them.
@@ -197,20 +192,10 @@ impl VerifiedProgram {
         &self.most
     }
 
-    /// The maximum price per packet, and its path.
-    pub fn worst_path(&self, prices: &Prices) -> WorstPath {
-        self.graph().worst_path(prices)
-    }
-
     /// The first of the calls with the most rounds of a callback; without one, the first instruction.
     fn most_rounds(&self) -> usize {
         let callback = |fact: &Fact| fact.call.and_then(|call| call.callback);
-        let rounds = |&at: &usize| callback(&self.facts[at]).map_or(0, |callback| callback.rounds);
-        (0..self.facts.len()).rev().max_by_key(rounds).unwrap_or(0)
-    }
-
-    fn graph(&self) -> Graph<'_> {
-        let Self { program, structure, facts, costs, rounds, tail_calls, .. } = self;
-        Graph { code: &program.code, structure, facts, costs, rounds, tail_calls }
+        let rounds = |&at: &usize| callback(&self.facts()[at]).map_or(0, |callback| callback.rounds);
+        (0..self.facts().len()).rev().max_by_key(rounds).unwrap_or(0)
     }
 }

@@ -7,25 +7,10 @@
 //! After a tail call another program may run, with one tail call less remaining: so programs' costs are
 //! computed for no tail call, for one, and so on, until nothing changes or the limit is reached.
 
-use super::cost::{Counts, Prices};
-use super::explore::TailCalls;
-use super::flow::next;
-use super::limits::MAX_NESTED;
-use super::structure::{Body, Structure};
-use super::{Callback, Fact, WorstPath};
-use crate::{Code, Instruction, MAX_TAIL_CALLS};
+use super::structure::Body;
+use super::{Callback, MAX_NESTED, VerifiedProgram, WorstPath};
+use crate::{Counts, Instruction, MAX_TAIL_CALLS, Prices};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A program with known costs of its instructions.
-pub struct Graph<'a> {
-    pub code: &'a Code,
-    pub structure: &'a Structure,
-    pub facts: &'a [Fact],
-    pub costs: &'a [Counts],
-    /// For each loop, the most visits of its head per entry.
-    pub rounds: &'a [u32],
-    pub tail_calls: &'a TailCalls,
-}
 
 /// Most instructions of a reported path.
 const MAX_PATH: usize = 1 << 20;
@@ -105,24 +90,24 @@ impl<T: Copy> RemainingCosts<T> {
     }
 }
 
-impl Graph<'_> {
+impl VerifiedProgram {
     /// Maximum count of each operation in a run. They need not occur in the same run.
-    pub fn most(&self) -> Counts {
-        let own = |index: usize| self.costs[index];
+    pub(super) fn maximum(&self) -> Counts {
+        let own = |index: usize| self.explored.costs[index];
         self.entered(&self.sums(own, self.levels(own).last()), 0, 0).unwrap_or(Counts::NONE)
     }
 
-    /// The most expensive path at these prices.
+    /// The maximum price per packet, and its path.
     pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         let own = |index: usize| {
-            let counts = self.costs[index];
+            let counts = self.explored.costs[index];
             PricedPath { price: prices.total(&counts), counts, next: None }
         };
         let levels = self.levels(own);
         let still = self.sums(own, levels.last());
         let PricedPath { price, counts, .. } = self.entered(&still, 0, 0).unwrap_or(PricedPath::NONE);
         let (path, loops) = (Vec::new(), Vec::new());
-        let mut follower = Follower { graph: self, still, loops, path };
+        let mut follower = Follower { verified: self, still, loops, path };
         let (mut start, mut below) = (0, &levels[..]);
         // Each level is recomputed when it is reached: all at once would take too much memory for a large
         // program.
@@ -135,7 +120,7 @@ impl Graph<'_> {
 
     /// Maximum cost of each target of a tail call, with no further tail call, with one, and so on.
     fn levels<T: Sum>(&self, own: impl Fn(usize) -> T + Copy) -> Vec<Level<T>> {
-        let programs: BTreeSet<usize> = self.tail_calls.values().flatten().copied().collect();
+        let programs: BTreeSet<usize> = self.explored.tail_calls.values().flatten().copied().collect();
         let mut levels: Vec<Level<T>> = Vec::new();
         while !programs.is_empty() && levels.len() < usize::from(MAX_TAIL_CALLS) {
             let still = self.sums(own, levels.last());
@@ -151,8 +136,8 @@ impl Graph<'_> {
 
     /// Sums backward from the ends, with the costs of tail calls' targets, if any.
     fn sums<T: Sum>(&self, own: impl Fn(usize) -> T, below: Option<&Level<T>>) -> RemainingCosts<T> {
-        let goals = 1 + self.structure.loops().deepest();
-        let mut still = RemainingCosts { all: vec![None; self.code.len() * goals], goals };
+        let goals = 1 + self.structure.loops.deepest();
+        let mut still = RemainingCosts { all: vec![None; self.program.code.len() * goals], goals };
         for body in self.callees_first() {
             for &index in body.order.iter().rev() {
                 let after = self.onward(&still, index, below);
@@ -175,7 +160,7 @@ impl Graph<'_> {
         index: usize,
         below: Option<&Level<T>>,
     ) -> [Option<T>; MAX_NESTED + 1] {
-        let loops = self.structure.loops();
+        let loops = &self.structure.loops;
         let mut most = [None; MAX_NESTED + 1];
         let mut add = |goal: usize, sum: Option<T>| {
             let old: Option<T> = most[goal];
@@ -184,14 +169,14 @@ impl Graph<'_> {
                 (old, sum) => old.or(sum),
             };
         };
-        for &program in self.tail_calls.get(&index).into_iter().flatten() {
+        for &program in self.explored.tail_calls.get(&index).into_iter().flatten() {
             add(0, below.and_then(|below| below.get(&program)).map(|sum| sum.by(program)));
         }
         let mut ends = true;
         for next in self.after(index) {
             ends = false;
             if let Some(closed) = loops.closed(index, next) {
-                add(loops.all()[closed].depth, Some(T::NONE.by(next)));
+                add(loops.all[closed].depth, Some(T::NONE.by(next)));
                 continue;
             }
             // An entered loop is left again on the way to any goal.
@@ -209,34 +194,34 @@ impl Graph<'_> {
     /// Maximum from an instruction to the goal: for a loop's head, with all rounds of the loop.
     fn entered<T: Sum>(&self, still: &RemainingCosts<T>, index: usize, goal: usize) -> Option<T> {
         let out = still.of(index, goal)?;
-        let loops = self.structure.loops();
+        let loops = &self.structure.loops;
         let Some(number) = loops.headed(index) else { return Some(out) };
-        let round = still.of(index, loops.all()[number].depth);
-        Some(round.map_or(out, |round| round.times(self.rounds[number].saturating_sub(1)).and(out)))
+        let round = still.of(index, loops.all[number].depth);
+        Some(round.map_or(out, |round| round.times(self.explored.rounds[number].saturating_sub(1)).and(out)))
     }
 
     /// Functions, callees first.
     fn callees_first(&self) -> impl Iterator<Item = &Body> {
-        let mut bodies: Vec<&Body> = self.structure.functions().iter().collect();
+        let mut bodies: Vec<&Body> = self.structure.functions.iter().collect();
         bodies.sort_by_key(|body| body.frames);
         bodies.into_iter()
     }
 
     /// The function that an instruction calls, directly or by a helper, and how often.
     fn callee(&self, index: usize) -> Option<(usize, u32)> {
-        match self.code.instructions()[index] {
-            Instruction::CallLocal { .. } => self.code.target(index).map(|target| (target, 1)),
-            _ => self.facts[index].call?.callback.map(|Callback { entry, rounds }| (entry, rounds)),
+        match self.program.code.instructions()[index] {
+            Instruction::CallLocal { .. } => self.program.code.target(index).map(|target| (target, 1)),
+            _ => self.explored.facts[index].call?.callback.map(|Callback { entry, rounds }| (entry, rounds)),
         }
     }
 
     /// Possible successors of an instruction.
     fn after(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let fact = &self.facts[index];
-        let branches = matches!(self.code.instructions()[index], Instruction::Branch { .. });
-        let [falls, jumps] = next(self.code, index);
+        let fact = &self.explored.facts[index];
+        let branches = matches!(self.program.code.instructions()[index], Instruction::Branch { .. });
+        let [falls, jumps] = self.program.code.successors(index);
         let taken = [falls.filter(|_| !branches || fact.falls), jumps.filter(|_| !branches || fact.jumps)];
-        taken.into_iter().flatten().filter(|&next| self.facts[next].reached)
+        taken.into_iter().flatten().filter(|&next| self.explored.facts[next].reached)
     }
 }
 
@@ -245,7 +230,7 @@ type Level<T> = BTreeMap<usize, T>;
 
 /// Follows the worst-case path forward.
 struct Follower<'a> {
-    graph: &'a Graph<'a>,
+    verified: &'a VerifiedProgram,
     still: RemainingCosts<PricedPath>,
     /// The loops around it, with the remaining rounds, and the goal after the last.
     loops: Vec<(u32, usize)>,
@@ -261,11 +246,11 @@ impl Follower<'_> {
         while let Some((index, goal)) = at.filter(|_| self.path.len() < MAX_PATH) {
             self.path.push(index);
             let next = self.still.of(index, goal).and_then(|still| still.next);
-            let programs = self.graph.tail_calls.get(&index);
+            let programs = self.verified.explored.tail_calls.get(&index);
             if let Some(program) = next.filter(|next| programs.is_some_and(|all| all.contains(next))) {
                 return Some(program);
             }
-            at = match self.graph.callee(index) {
+            at = match self.verified.callee(index) {
                 Some((callee, times @ 1..)) => {
                     resume.push((index, goal, callee, times - 1));
                     Some((callee, self.enter(callee, 0)))
@@ -288,10 +273,10 @@ impl Follower<'_> {
 
     /// The goal after an instruction is reached on the way to `goal`, other than by a backward jump.
     fn enter(&mut self, index: usize, goal: usize) -> usize {
-        let loops = self.graph.structure.loops();
+        let loops = &self.verified.structure.loops;
         let Some(number) = loops.headed(index) else { return goal };
-        let depth = loops.all()[number].depth;
-        let again = self.graph.rounds[number].saturating_sub(1);
+        let depth = loops.all[number].depth;
+        let again = self.verified.explored.rounds[number].saturating_sub(1);
         let rounds = if self.still.of(index, depth).is_some() { again } else { 0 };
         self.loops.push((rounds, goal));
         self.turn(depth)
@@ -310,9 +295,9 @@ impl Follower<'_> {
 
     fn onward(&mut self, index: usize, goal: usize) -> Option<(usize, usize)> {
         let next = self.still.of(index, goal)?.next?;
-        let loops = self.graph.structure.loops();
+        let loops = &self.verified.structure.loops;
         let goal = match loops.closed(index, next) {
-            Some(number) => self.turn(loops.all()[number].depth),
+            Some(number) => self.turn(loops.all[number].depth),
             None => self.enter(next, goal),
         };
         Some((next, goal))

@@ -1,21 +1,15 @@
 //! Records of rings on a path: each must be released exactly once on every path to the program's end.
 
-use super::error::Rejection;
+use super::error::{Rejection, Result};
 use super::explore::Explorer;
-use super::open::{Pair, PendingRecord};
 use super::state::Knowledge;
-use super::value::{Id, Kind, Names, Value};
+use super::value::{Id, Kind, Names, Pair, PendingRecord, Value};
 use crate::Register;
 use crate::reserved::MAX_RECORDS;
 
 impl Explorer<'_> {
     /// Instruction `at` reserves a record of this size, or returns 0.
-    pub fn reserve(
-        &mut self,
-        state: &mut Knowledge,
-        at: usize,
-        (map, size): (u16, u32),
-    ) -> Result<Id, Rejection> {
+    pub fn reserve(&mut self, state: &mut Knowledge, at: usize, (map, size): (u16, u32)) -> Result<Id> {
         if state.open.len() == MAX_RECORDS {
             return Err(Rejection::TooManyRecords);
         }
@@ -25,7 +19,7 @@ impl Explorer<'_> {
     }
 
     /// The record whose first byte a register points to, for release.
-    pub fn record(&self, state: &Knowledge, register: Register, wrong: Rejection) -> Result<Id, Rejection> {
+    pub fn record(&self, state: &Knowledge, register: Register, wrong: Rejection) -> Result<Id> {
         match state.register(register) {
             Value::Map { map, object, offset, nullable } if self.spec(map)?.kind.is_ring() => {
                 if nullable {
@@ -44,18 +38,13 @@ impl Explorer<'_> {
 }
 
 impl Knowledge {
-    pub fn records(&self) -> &[PendingRecord] {
-        &self.open
-    }
-
     /// Releases a record: its addresses become invalid.
     pub fn release(&mut self, record: Id) {
         self.open.retain(|open| open.object != record);
-        for value in self.values_mut() {
-            if matches!(value, Value::Map { object, .. } if *object == record) {
-                *value = Value::Released;
-            }
-        }
+        self.replace(
+            Value::Released,
+            |value| matches!(value, Value::Map { object, .. } if *object == record),
+        );
     }
 
     /// Whether both have the same reservations, so that they can be joined.
@@ -125,8 +114,8 @@ mod tests {
                 summary = widen(&summary, &other);
             }
         }
-        assert_eq!(summary.records().len(), 2);
+        assert_eq!(summary.open.len(), 2);
         // They can't be released any more.
-        assert!(summary.records().iter().all(|record| record.object > 100));
+        assert!(summary.open.iter().all(|record| record.object > 100));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::scalar::Scalar;
-use crate::{Condition, Narrow, Width};
+use crate::{Condition, Size, Width};
 
 /// Possible values of both operands for an outcome of the condition; none if it is impossible.
 pub fn refine(
@@ -19,7 +19,7 @@ pub fn refine(
         Condition::SignedGreater
         | Condition::SignedGreaterEqual
         | Condition::SignedLess
-        | Condition::SignedLessEqual => scalar.extend(Narrow::S32, Width::W64),
+        | Condition::SignedLessEqual => scalar.extend(Size::Word, Width::W64),
         _ => scalar.low_half(),
     };
     let (low_left, low_right) = compare(condition, holds, view(left), view(right))?;

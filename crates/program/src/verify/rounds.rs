@@ -7,22 +7,21 @@
 //!
 //! Cache lines are charged as new in each round: a round covers others, before which less was accessed.
 
-use super::error::{At, Rejection};
+use super::Callback;
+use super::error::{At, Rejection, Result};
 use super::explore::Explorer;
-use super::flow::{Flow, Repeat};
 use super::scalar::Scalar;
-use super::state::Knowledge;
-use super::value::Value;
-use super::{Callback, Counts, Item};
+use super::state::{Flow, Knowledge};
+use super::value::{Repeat, Value};
 use crate::call::MAX_ROUNDS;
-use crate::{Helper, Register};
+use crate::{Helper, Item, Register};
 
 /// Number of states at the beginning of rounds that are kept exactly, so that counters are known up to there.
 const EXACT: usize = 1024;
 
 impl Explorer<'_> {
     /// A call of [`Helper::Loop`] with valid arguments.
-    pub fn begin_loop(&mut self, index: usize, state: &Knowledge) -> Result<Flow, Rejection> {
+    pub fn begin_loop(&mut self, index: usize, state: &Knowledge) -> Result<Flow> {
         let helper = Helper::Loop;
         let number = |register| state.register(register).as_scalar().unwrap_or(Scalar::ANY);
         let (count, flags) = (number(Register::R1).low_half(), number(Register::R4));
@@ -38,9 +37,9 @@ impl Explorer<'_> {
         };
         let (least, most, entry) = (count.min as u32, count.max as u32, entry as usize);
         self.note_callback(index, helper, Callback { entry, rounds: most })?;
-        let mut cost = Counts::NONE;
-        (cost[Item::Call], cost[Item::Cycle]) = (most, most);
-        self.add_cost(&cost);
+        for item in [Item::Call, Item::Cycle] {
+            self.cost[item] = self.cost[item].saturating_add(most);
+        }
         Ok(Flow::Repeat(Repeat { entry, least, most, data: state.register(Register::R3) }))
     }
 
@@ -64,7 +63,7 @@ impl Explorer<'_> {
                 waiting = self.widened(&mut summary, waiting);
             }
             self.compare(waiting.len() * seen.len());
-            let known = |state: &Knowledge| seen.iter().any(|kept| self.covers(kept, state));
+            let known = |state: &Knowledge| seen.iter().any(|kept| kept.contains(state, &mut self.names));
             let before = waiting.len();
             let fresh = without(waiting, known);
             stands_for_later |= fresh.len() < before;
@@ -80,7 +79,7 @@ impl Explorer<'_> {
                 self.add(&mut entering, entered);
             }
             waiting = Vec::new();
-            for mut state in self.run(self.function_at(entry), entering)? {
+            for mut state in self.run(self.structure.function_at(entry), entering)? {
                 let returned = goes_on(&state).map_err(|fault| (index, fault))?;
                 state.leave();
                 state.set(Register::R0, Value::Unset);
@@ -131,7 +130,7 @@ struct ReturnMeaning {
     may_end: bool,
 }
 
-fn goes_on(state: &Knowledge) -> Result<ReturnMeaning, Rejection> {
+fn goes_on(state: &Knowledge) -> Result<ReturnMeaning> {
     let value = state.register(Register::R0);
     let what = match value {
         Value::Number { scalar, .. } if scalar.max <= 1 => {

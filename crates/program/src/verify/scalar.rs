@@ -4,7 +4,7 @@
 //! All four describe the same number; `settle` propagates information between them.
 
 use super::bits::Bits;
-use crate::{Arithmetic, ByteOrder, Narrow, Size, SwapWidth, Width};
+use crate::{Arithmetic, ByteOrder, Size, Width};
 
 /// A set of numbers. Bounds are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,15 +192,9 @@ impl Scalar {
 
     /// This number with its lower 32 bits in `low`; none if impossible.
     pub fn with_low(self, low: &Self) -> Option<Self> {
-        Self {
-            bits: self.bits.meet(low.bits.low_only())?,
-            low_min: self.low_min.max(low.low_min),
-            low_max: self.low_max.min(low.low_max),
-            low_signed_min: self.low_signed_min.max(low.low_signed_min),
-            low_signed_max: self.low_signed_max.min(low.low_signed_max),
-            ..self
-        }
-        .settle()
+        let Self { low_min, low_max, low_signed_min, low_signed_max, .. } = *low;
+        let bits = low.bits.low_only();
+        self.meet(Self { bits, low_min, low_max, low_signed_min, low_signed_max, ..Self::ANY })
     }
 
     /// The low bytes, zero-extended.
@@ -208,20 +202,15 @@ impl Scalar {
         self.apply(Arithmetic::And, Width::W64, Self::constant(size.cut(u64::MAX)))
     }
 
-    /// The low `bits` bits sign-extended to the width.
-    pub fn extend(self, from: Narrow, width: Width) -> Self {
-        let (size, most) = match from {
-            Narrow::S8 => (Size::Byte, i64::from(i8::MAX)),
-            Narrow::S16 => (Size::Half, i64::from(i16::MAX)),
-            Narrow::S32 => (Size::Word, i64::from(i32::MAX)),
-        };
-        let cut = self.cut(size);
+    /// The low bytes sign-extended to the width.
+    pub fn extend(self, from: Size, width: Width) -> Self {
+        let (cut, most) = (self.cut(from), (from.cut(u64::MAX) >> 1) as i64);
         let wide = if cut.max <= most as u64 {
             cut
         } else if cut.min > most as u64 {
-            let sign = !size.cut(u64::MAX);
+            let sign = !from.cut(u64::MAX);
             Self { min: cut.min | sign, max: cut.max | sign, ..Self::ANY }.settled()
-        } else if from == Narrow::S32 {
+        } else if from == Size::Word {
             Self::between_signed(self.low_signed_min.into(), self.low_signed_max.into())
         } else {
             Self::between_signed(-most - 1, most)
@@ -229,17 +218,13 @@ impl Scalar {
         if width == Width::W32 { wide.low_half() } else { wide }
     }
 
-    /// The bytes in another order.
-    pub fn swap(self, order: ByteOrder, width: SwapWidth) -> Self {
-        if let Some(value) = self.as_constant() {
-            return Self::constant(order.apply(width, value));
+    /// The low bytes in another order.
+    pub fn swap(self, order: ByteOrder, size: Size) -> Self {
+        match self.as_constant() {
+            Some(value) => Self::constant(order.apply(size, value)),
+            None if order == ByteOrder::Little => self.cut(size),
+            None => Self::of_size(size),
         }
-        let size = match width {
-            SwapWidth::B16 => Size::Half,
-            SwapWidth::B32 => Size::Word,
-            SwapWidth::B64 => Size::Double,
-        };
-        if order == ByteOrder::Little { self.cut(size) } else { Self::of_size(size) }
     }
 
     /// The result of an operation with this as the left operand.
@@ -297,27 +282,19 @@ impl Scalar {
     }
 
     fn sum(self, operation: Arithmetic, right: Self) -> Self {
-        let any = Self::ANY;
+        let (a, b, any) = (self, right, Self::ANY);
         let (bits, unsigned, signed) = match operation {
             Arithmetic::Add => (
-                self.bits.add(right.bits),
-                self.min.checked_add(right.min).zip(self.max.checked_add(right.max)),
-                self.signed_min
-                    .checked_add(right.signed_min)
-                    .zip(self.signed_max.checked_add(right.signed_max)),
+                a.bits.add(b.bits),
+                a.min.checked_add(b.min).zip(a.max.checked_add(b.max)),
+                a.signed_min.checked_add(b.signed_min).zip(a.signed_max.checked_add(b.signed_max)),
             ),
             Arithmetic::Sub => (
-                self.bits.sub(right.bits),
-                self.min.checked_sub(right.max).zip(self.max.checked_sub(right.min)),
-                self.signed_min
-                    .checked_sub(right.signed_max)
-                    .zip(self.signed_max.checked_sub(right.signed_min)),
+                a.bits.sub(b.bits),
+                a.min.checked_sub(b.max).zip(a.max.checked_sub(b.min)),
+                a.signed_min.checked_sub(b.signed_max).zip(a.signed_max.checked_sub(b.signed_min)),
             ),
-            _ => (
-                self.bits.mul(right.bits),
-                self.min.checked_mul(right.min).zip(self.max.checked_mul(right.max)),
-                None,
-            ),
+            _ => (a.bits.mul(b.bits), a.min.checked_mul(b.min).zip(a.max.checked_mul(b.max)), None),
         };
         let (min, max) = unsigned.unwrap_or((any.min, any.max));
         let (signed_min, signed_max) = signed.unwrap_or((any.signed_min, any.signed_max));
@@ -442,13 +419,13 @@ mod tests {
         #[test]
         fn other_changes_keep_the_number((scalar, number) in member(), (other, another) in member()) {
             for width in [Width::W32, Width::W64] {
-                for from in [Narrow::S8, Narrow::S16, Narrow::S32] {
-                    prop_assert!(has(&scalar.extend(from, width), from.extend(width, number)));
+                for from in [Size::Byte, Size::Half, Size::Word, Size::Double] {
+                    prop_assert!(has(&scalar.extend(from, width), width.size().cut(from.extend(number))));
                 }
             }
-            for width in [SwapWidth::B16, SwapWidth::B32, SwapWidth::B64] {
-                for order in [ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped] {
-                    prop_assert!(has(&scalar.swap(order, width), order.apply(width, number)));
+            for size in [Size::Half, Size::Word, Size::Double] {
+                for &order in ByteOrder::ALL {
+                    prop_assert!(has(&scalar.swap(order, size), order.apply(size, number)));
                 }
             }
             let joined = scalar.join(other);

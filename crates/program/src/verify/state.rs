@@ -1,10 +1,9 @@
 //! The state at an instruction: registers, stack frames, and the checked part of the packet.
 
-use super::limits::FURTHEST;
-use super::open::{Pair, PendingRecord};
+use super::FURTHEST;
 use super::scalar::Scalar;
 use super::stack::Frame;
-use super::value::{Id, Kind, MapOrigin, Names, SEARCHED, Value};
+use super::value::{Id, Kind, MapOrigin, Names, Pair, PendingRecord, Repeat, SEARCHED, Value};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
@@ -30,6 +29,21 @@ const NOTHING: i64 = i64::MIN / 2;
 pub enum Object {
     State,
     Value(Id),
+}
+
+/// Successors of a state.
+pub enum Flow {
+    Next,
+    Jump,
+    /// The given state is that of falling through, if possible.
+    Branch {
+        falls: bool,
+        jumps: Option<Box<Knowledge>>,
+    },
+    Enter,
+    /// Calls of a callback.
+    Repeat(Repeat),
+    Exit,
 }
 
 /// Knowledge on one or several paths.
@@ -123,14 +137,15 @@ impl Knowledge {
         }
         self.registers[1..6].fill(Value::Unset);
         self.registers[0] = self.registers[0].handed_over();
-        for value in self.values_mut() {
-            if matches!(value, Value::Stack { frame, .. } if *frame == gone) {
-                *value = Value::ANY;
-            }
-        }
+        self.replace(Value::ANY, |value| matches!(value, Value::Stack { frame, .. } if *frame == gone));
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+    /// Replaces these values, wherever they are.
+    pub(super) fn replace(&mut self, by: Value, which: impl Fn(&Value) -> bool) {
+        self.values_mut().filter(|value| which(value)).for_each(|value| *value = by);
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.registers.iter_mut().chain(self.frames.iter_mut().flat_map(Frame::values_mut))
     }
 
@@ -152,11 +167,9 @@ impl Knowledge {
         match self.register(register) {
             Value::Number { link: 0, .. } => self.set(register, Value::number(scalar)),
             Value::Number { link: linked, .. } => {
-                for value in self.values_mut() {
-                    if matches!(value, Value::Number { link, .. } if *link == linked) {
-                        *value = Value::Number { scalar, link: linked };
-                    }
-                }
+                let is_linked =
+                    |value: &Value| matches!(value, Value::Number { link, .. } if *link == linked);
+                self.replace(Value::Number { scalar, link: linked }, is_linked);
             }
             _ => {}
         }
@@ -187,11 +200,7 @@ impl Knowledge {
 
     /// The packet was moved: addresses in it become invalid.
     pub fn move_packet(&mut self) {
-        for value in self.values_mut() {
-            if matches!(value, Value::Packet { .. } | Value::PacketEnd) {
-                *value = Value::Stale;
-            }
-        }
+        self.replace(Value::Stale, |value| matches!(value, Value::Packet { .. } | Value::PacketEnd));
         self.origins = vec![Self::beginning()];
     }
 
@@ -369,12 +378,8 @@ impl Knowledge {
         for (mine, theirs) in joined.registers.iter_mut().zip(&other.registers) {
             *mine = join(mine, theirs);
         }
-        joined.frames = self
-            .frames
-            .iter()
-            .zip(&other.frames)
-            .map(|(mine, theirs)| mine.join(theirs, &mut join))
-            .collect();
+        let frames = self.frames.iter().zip(&other.frames);
+        joined.frames = frames.map(|(mine, theirs)| mine.join(theirs, &mut join)).collect();
         joined.origins.extend(places.origins.into_iter().map(|(_, origin)| origin));
         // Names are unique, so equal names mean the same in both.
         joined.absorb(other, &Names::default());
@@ -428,14 +433,14 @@ impl Places<'_> {
                 Value::Map { map: ma, object, offset: a.join(b), nullable: na || nb }
             }
             (Value::Map { map, object, offset, .. }, zero)
-                if is_zero(&zero) && self.joins((Some(object), None)) =>
+            | (zero, Value::Map { map, object, offset, .. })
+                if is_zero(&zero) =>
             {
-                Value::Map { map, object: self.object((Some(object), None), fresh), offset, nullable: true }
-            }
-            (zero, Value::Map { map, object, offset, .. })
-                if is_zero(&zero) && self.joins((None, Some(object))) =>
-            {
-                Value::Map { map, object: self.object((None, Some(object)), fresh), offset, nullable: true }
+                let objects = if zero == *theirs { (Some(object), None) } else { (None, Some(object)) };
+                if !self.joins(objects) {
+                    return Value::ANY;
+                }
+                Value::Map { map, object: self.object(objects, fresh), offset, nullable: true }
             }
             (a, b) if a == b => a,
             _ => Value::ANY,
@@ -445,10 +450,8 @@ impl Places<'_> {
     /// Whether these can be joined: a record, which must be released, only with a similar one.
     fn joins(&self, (mine, theirs): Objects) -> bool {
         let among = |pair: &&Pair| Some(pair.mine) == mine || Some(pair.theirs) == theirs;
-        self.records
-            .iter()
-            .find(among)
-            .is_none_or(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs)
+        let paired = |pair: &Pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs;
+        self.records.iter().find(among).is_none_or(paired)
     }
 
     /// The common name of two objects: always the same for the same two, because they exist or not together.

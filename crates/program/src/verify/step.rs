@@ -1,58 +1,55 @@
 //! Effects of instructions on a state.
 
-use super::error::Rejection;
+use super::FURTHEST;
+use super::access::{Mode, instruction_bytes};
+use super::error::{Rejection, Result};
 use super::explore::Explorer;
-use super::flow::Flow;
-use super::limits::FURTHEST;
-use super::open::PendingRecord;
 use super::scalar::Scalar;
-use super::state::Knowledge;
-use super::value::{Id, MapOrigin, Value};
+use super::state::{Flow, Knowledge};
+use super::value::{Id, MapOrigin, PendingRecord, Value};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 
 impl Explorer<'_> {
     /// Executes an instruction on a state.
-    pub fn step(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow, Rejection> {
-        let instruction = self.instruction(index);
-        match instruction {
+    pub fn step(&mut self, index: usize, state: &mut Knowledge) -> Result<Flow> {
+        let instruction = self.program.code.instructions()[index];
+        let (dst, value) = match instruction {
             Instruction::Arithmetic { width, operation: Arithmetic::Mov, dst, source } => {
-                self.copy(state, width, dst, source)?;
+                (dst, self.copied(state, width, source)?)
             }
             Instruction::Arithmetic { width, operation, dst, source } => {
-                self.arithmetic(state, width, operation, dst, source)?;
+                (dst, self.computed(state, width, operation, (dst, source))?)
             }
             Instruction::MoveExtended { width, from, dst, src } => {
-                let scalar = self.number(state, src)?;
-                state.set(dst, Value::number(scalar.extend(from, width)));
+                (dst, Value::number(self.number(state, src)?.extend(from, width)))
             }
             Instruction::Negate { width, dst } => {
                 let scalar = self.number(state, dst)?;
-                let negated = Scalar::constant(0).apply(Arithmetic::Sub, width, scalar);
-                state.set(dst, Value::number(negated));
+                (dst, Value::number(Scalar::constant(0).apply(Arithmetic::Sub, width, scalar)))
             }
-            Instruction::Swap { order, width, dst } => {
-                let scalar = self.number(state, dst)?;
-                state.set(dst, Value::number(scalar.swap(order, width)));
+            Instruction::Swap { order, size, dst } => {
+                (dst, Value::number(self.number(state, dst)?.swap(order, size)))
             }
-            Instruction::LoadWide { dst, value } => state.set(dst, Value::constant(value)),
+            Instruction::LoadWide { dst, value } => (dst, Value::constant(value)),
             Instruction::LoadMap { dst, map } => {
                 self.map(map)?;
-                state.set(dst, Value::Handle { map: MapOrigin::Map(map as u16) });
+                (dst, Value::Handle { map: MapOrigin::Map(map as u16) })
             }
-            Instruction::LoadMapValue { dst, map, offset } => {
-                let value = self.map_value(map, offset)?;
-                state.set(dst, value);
-            }
+            Instruction::LoadMapValue { dst, map, offset } => (dst, self.map_value(map, offset)?),
             Instruction::LoadFunction { dst, .. } => {
-                let entry = self.target(index) as u32;
-                state.set(dst, Value::Function { entry });
+                (dst, Value::Function { entry: self.target(index) as u32 })
             }
-            Instruction::Load { .. } | Instruction::LoadExtended { .. } => {
-                self.load(index, state, instruction)?;
+            Instruction::Load { size, dst, base, offset } => {
+                let wanted = instruction_bytes(base, offset, size, Mode::Read);
+                (dst, self.load(index, state, size, wanted)?)
             }
-            Instruction::Store { .. } => self.store(index, state, instruction)?,
-            Instruction::Atomic { .. } => self.change(index, state, instruction)?,
+            Instruction::LoadExtended { size, dst, base, offset } => {
+                let wanted = instruction_bytes(base, offset, size, Mode::Read);
+                (dst, self.load_extended(index, state, size, wanted)?)
+            }
+            Instruction::Store { .. } => return self.store(index, state, instruction),
+            Instruction::Atomic { .. } => return self.change(index, state, instruction),
             Instruction::Jump { .. } | Instruction::JumpLong { .. } => return Ok(Flow::Jump),
             Instruction::Branch { .. } => return self.branch(state, instruction),
             Instruction::Call { helper } => return self.call(index, state, helper),
@@ -63,56 +60,41 @@ impl Explorer<'_> {
                 self.all_given_back(state)?;
                 return Ok(Flow::Exit);
             }
-        }
+        };
+        state.set(dst, value);
         Ok(Flow::Next)
     }
 
-    fn number(&self, state: &Knowledge, register: Register) -> Result<Scalar, Rejection> {
+    fn number(&self, state: &Knowledge, register: Register) -> Result<Scalar> {
         let value = self.readable(state, register)?;
         value.as_scalar().ok_or(Rejection::PointerArithmetic { register, what: value.what() })
     }
 
-    fn copy(
-        &mut self,
-        state: &mut Knowledge,
-        width: Width,
-        dst: Register,
-        source: Operand,
-    ) -> Result<(), Rejection> {
-        let Operand::Register(src) = source else {
-            let Value::Number { scalar, .. } = state.operand(source) else { return Ok(()) };
-            let scalar = if width == Width::W32 { scalar.low_half() } else { scalar };
-            state.set(dst, Value::number(scalar));
-            return Ok(());
-        };
-        let value = match (width, self.readable(state, src)?) {
-            (Width::W64, _) => state.link(src, || self.fresh()),
-            // Nothing is truncated: the copy is equivalent to a 64-bit one.
-            (Width::W32, Value::Number { scalar, .. }) if scalar.max <= u64::from(u32::MAX) => {
-                state.link(src, || self.fresh())
+    fn copied(&mut self, state: &mut Knowledge, width: Width, source: Operand) -> Result<Value> {
+        let value = self.readable_operand(state, source)?;
+        Ok(match (value, source) {
+            (Value::Number { scalar, .. }, _) if width == Width::W32 && scalar.max > u64::from(u32::MAX) => {
+                Value::number(scalar.low_half())
             }
-            (Width::W32, Value::Number { scalar, .. }) => Value::number(scalar.low_half()),
-            (Width::W32, _) => Value::number(Scalar::of_size(Size::Word)),
-        };
-        state.set(dst, value);
-        Ok(())
+            (pointer, _) if width == Width::W32 && pointer.as_scalar().is_none() => {
+                Value::number(Scalar::of_size(Size::Word))
+            }
+            // Nothing is truncated: a 32-bit copy is equivalent to a 64-bit one.
+            (_, Operand::Register(src)) => state.link(src, || self.fresh()),
+            (number, Operand::Immediate(_)) => number,
+        })
     }
 
-    fn arithmetic(
+    fn computed(
         &mut self,
         state: &mut Knowledge,
         width: Width,
         operation: Arithmetic,
-        dst: Register,
-        source: Operand,
-    ) -> Result<(), Rejection> {
-        let left = self.readable(state, dst)?;
-        let right = match source {
-            Operand::Register(register) => self.readable(state, register)?,
-            Operand::Immediate(_) => state.operand(source),
-        };
+        (dst, source): (Register, Operand),
+    ) -> Result<Value> {
+        let (left, right) = (self.readable(state, dst)?, self.readable_operand(state, source)?);
         let sums = matches!(operation, Arithmetic::Add | Arithmetic::Sub);
-        let value = match (left, right) {
+        Ok(match (left, right) {
             (Value::Number { scalar: left, .. }, Value::Number { scalar: right, .. }) => {
                 Value::number(left.apply(operation, width, right))
             }
@@ -122,7 +104,7 @@ impl Explorer<'_> {
                 self.shift(state, dst, pointer, operation, scalar)?
             }
             (Value::Number { scalar, .. }, pointer) if operation == Arithmetic::Add => {
-                let Operand::Register(register) = source else { return Ok(()) };
+                let Operand::Register(register) = source else { return Ok(pointer) };
                 self.shift(state, register, pointer, operation, scalar)?
             }
             // Compilers write sums like this if the address is a multiple of more than the number's maximum.
@@ -141,9 +123,7 @@ impl Explorer<'_> {
                 };
                 return Err(Rejection::PointerArithmetic { register, what: value.what() });
             }
-        };
-        state.set(dst, value);
-        Ok(())
+        })
     }
 
     /// Moves a pointer by a number.
@@ -154,7 +134,7 @@ impl Explorer<'_> {
         pointer: Value,
         operation: Arithmetic,
         by: Scalar,
-    ) -> Result<Value, Rejection> {
+    ) -> Result<Value> {
         let moved = |fixed: i64| {
             let by = by.as_constant().map(|by| by as i64).filter(|by| by.unsigned_abs() <= FURTHEST as u64);
             let by = by.ok_or(Rejection::PointerRange { register })?;
@@ -184,17 +164,17 @@ impl Explorer<'_> {
     }
 
     /// Checks that a program that ends here leaves no record behind.
-    pub fn all_given_back(&self, state: &Knowledge) -> Result<(), Rejection> {
-        match state.records().first().filter(|_| state.depth() == 0) {
+    pub fn all_given_back(&self, state: &Knowledge) -> Result<()> {
+        match state.open.first().filter(|_| state.depth() == 0) {
             Some(&PendingRecord { map, at, .. }) => {
                 let map = self.map(u32::from(map))?.name.clone();
-                Err(Rejection::Unreleased { map, reserved: self.slot(at) })
+                Err(Rejection::Unreleased { map, reserved: self.program.code.slot(at) })
             }
             None => Ok(()),
         }
     }
 
-    fn map_value(&self, map: u32, offset: u32) -> Result<Value, Rejection> {
+    fn map_value(&self, map: u32, offset: u32) -> Result<Value> {
         let spec = self.map(map)?;
         if spec.kind != MapKind::Array || offset >= spec.value_size {
             return Err(Rejection::NoMapValue { map: spec.name.clone(), offset });
@@ -218,7 +198,7 @@ fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
 }
 
 /// Checks a return value.
-fn leave(state: &Knowledge) -> Result<(), Rejection> {
+fn leave(state: &Knowledge) -> Result<()> {
     let returned = state.register(Register::R0);
     let depth = state.depth() as u8;
     match returned {

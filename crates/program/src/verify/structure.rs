@@ -1,7 +1,6 @@
 //! The structure of a program: functions, order of instructions, calls, live registers.
 
 use super::error::{At, Rejection};
-use super::flow::next;
 use super::loops::Loops;
 use crate::memory::MAX_FRAMES;
 use crate::{Code, Helper, Instruction, Register};
@@ -13,14 +12,14 @@ pub type Ways = Vec<(usize, usize)>;
 /// Knowledge about a program without its data.
 #[derive(Debug)]
 pub struct Structure {
-    /// In the order of their first instructions.
-    functions: Vec<Body>,
+    /// In the order of their first instructions. The first is the program.
+    pub functions: Vec<Body>,
     /// For each instruction, the live registers before it.
-    live: Vec<u16>,
+    pub live: Vec<u16>,
     /// For each instruction, whether it has several predecessors, and whether one of them leaves a loop.
-    merges: Vec<bool>,
-    exits: Vec<bool>,
-    loops: Loops,
+    pub merges: Vec<bool>,
+    pub exits: Vec<bool>,
+    pub loops: Loops,
 }
 
 /// A function.
@@ -41,7 +40,7 @@ impl Structure {
         let mut functions = Vec::with_capacity(entries.len());
         let mut loops = Loops::none(code.len());
         for (&start, end) in entries.iter().zip(ends) {
-            let (order, back) = Walk::new(code, start..end).order()?;
+            let (order, back) = order(code, &(start..end))?;
             loops.find(code, &(start..end), &order, &back)?;
             functions.push(Body { range: start..end, order, frames: 0 });
         }
@@ -60,44 +59,20 @@ impl Structure {
         Ok(structure)
     }
 
-    /// The functions; the first is the program.
-    pub fn functions(&self) -> &[Body] {
-        &self.functions
-    }
-
     /// The number of the function that begins at this instruction.
     pub fn function_at(&self, entry: usize) -> usize {
         self.functions.partition_point(|body| body.range.start < entry)
     }
 
-    pub fn live(&self, instruction: usize) -> u16 {
-        self.live[instruction]
-    }
-
-    pub fn loops(&self) -> &Loops {
-        &self.loops
-    }
-
-    pub fn is_exit(&self, instruction: usize) -> bool {
-        self.exits[instruction]
-    }
-
-    pub fn is_merge(&self, instruction: usize) -> bool {
-        self.merges[instruction]
-    }
-
     /// Follows calls from the program, and from targets of tail calls.
     fn count_frames(&mut self, code: &Code) -> Result<(), At> {
-        let calls: Vec<Vec<(usize, usize)>> = self
-            .functions
-            .iter()
-            .map(|body| {
-                // A callback is called by a helper, with a frame below this one's.
-                let local = |&i: &usize| code.instructions()[i].names_function();
-                let callee = |i: usize| code.target(i).map(|target| (i, self.function_at(target)));
-                body.range.clone().filter(local).filter_map(callee).collect()
-            })
-            .collect();
+        let calls_of = |body: &Body| -> Vec<(usize, usize)> {
+            // A callback is called by a helper, with a frame below this one's.
+            let local = |&i: &usize| code.instructions()[i].names_function();
+            let callee = |i: usize| code.target(i).map(|target| (i, self.function_at(target)));
+            body.range.clone().filter(local).filter_map(callee).collect()
+        };
+        let calls: Vec<_> = self.functions.iter().map(calls_of).collect();
         let programs = code.programs().map(|(_, start)| self.function_at(start));
         for program in programs.chain([0]).collect::<Vec<_>>() {
             self.count_frames_of(program, &calls)?;
@@ -140,7 +115,7 @@ impl Structure {
         for body in &self.functions {
             let mut reached = vec![false; body.range.len()];
             for &index in &body.order {
-                for next in next(code, index).into_iter().flatten() {
+                for next in code.successors(index).into_iter().flatten() {
                     self.exits[next] |= self.loops.leaves(index, next);
                     self.merges[next] |= reached[next - body.range.start] || self.exits[next];
                     reached[next - body.range.start] = true;
@@ -152,10 +127,10 @@ impl Structure {
                 changed = false;
                 for &index in body.order.iter().rev() {
                     let instruction = &code.instructions()[index];
-                    let following = next(code, index).into_iter().flatten();
+                    let following = code.successors(index).into_iter().flatten();
                     let after = following.fold(0, |after, next| after | self.live[next]);
                     let live = reads(instruction) | after & !writes(instruction);
-                    changed |= live != self.live[index] && !self.loops.all().is_empty();
+                    changed |= live != self.live[index] && !self.loops.all.is_empty();
                     self.live[index] = live;
                 }
             }
@@ -163,14 +138,12 @@ impl Structure {
     }
 }
 
-const ARGUMENTS: u16 = 0b11_1110;
-
 fn reads(instruction: &Instruction) -> u16 {
     match instruction {
-        Instruction::CallLocal { .. } | Instruction::CallKernel { .. } => ARGUMENTS,
+        Instruction::CallLocal { .. } | Instruction::CallKernel { .. } => Register::ARGUMENT_BITS,
         Instruction::Call { helper } => {
             let wanted = Helper::from_number(*helper).map_or(5, |h| h.signature().arguments.len());
-            ARGUMENTS & ((2 << wanted) - 1)
+            Register::ARGUMENT_BITS & ((2 << wanted) - 1)
         }
         other => other.reads(),
     }
@@ -179,23 +152,10 @@ fn reads(instruction: &Instruction) -> u16 {
 fn writes(instruction: &Instruction) -> u16 {
     match instruction {
         Instruction::CallLocal { .. } | Instruction::CallKernel { .. } | Instruction::Call { .. } => {
-            ARGUMENTS | Register::R0.bit()
+            Register::ARGUMENT_BITS | Register::R0.bit()
         }
         other => other.writes().map_or(0, Register::bit),
     }
-}
-
-/// A depth-first walk through a function.
-struct Walk<'c> {
-    code: &'c Code,
-    range: Range<usize>,
-    /// For each instruction: not seen, on the path, or done.
-    marks: Vec<Mark>,
-    /// The path: instructions, and the number of their successors done.
-    path: Vec<(usize, usize)>,
-    done: Vec<usize>,
-    /// Backward edges: source and target.
-    back: Ways,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -205,44 +165,39 @@ enum Mark {
     Done,
 }
 
-impl<'c> Walk<'c> {
-    fn new(code: &'c Code, range: Range<usize>) -> Self {
-        let (marks, done) = (vec![Mark::New; range.len()], Vec::with_capacity(range.len()));
-        Self { code, range, marks, path: Vec::new(), done, back: Vec::new() }
-    }
-
-    fn order(mut self) -> Result<(Vec<usize>, Ways), At> {
-        self.go(self.range.start);
-        while let Some((index, looked)) = self.path.pop() {
-            let Some(&next) = next(self.code, index).get(looked) else {
-                self.marks[index - self.range.start] = Mark::Done;
-                self.done.push(index);
-                continue;
-            };
-            self.path.push((index, looked + 1));
-            let Some(next) = next else { continue };
-            if !self.range.contains(&next) {
-                return Err((index, self.outside(looked, next)));
-            }
-            match self.marks[next - self.range.start] {
-                Mark::New => self.go(next),
-                Mark::OnPath => self.back.push((index, next)),
-                Mark::Done => {}
-            }
+/// The instructions of a function, by a depth-first walk, in an order in which predecessors come first except
+/// for backward edges; and these edges.
+fn order(code: &Code, range: &Range<usize>) -> Result<(Vec<usize>, Ways), At> {
+    let mut marks = vec![Mark::New; range.len()];
+    marks[0] = Mark::OnPath;
+    // The path: instructions, and the number of their successors done.
+    let mut path = vec![(range.start, 0)];
+    let (mut done, mut back) = (Vec::with_capacity(range.len()), Vec::new());
+    while let Some((index, looked)) = path.pop() {
+        let Some(&next) = code.successors(index).get(looked) else {
+            marks[index - range.start] = Mark::Done;
+            done.push(index);
+            continue;
+        };
+        path.push((index, looked + 1));
+        let Some(next) = next else { continue };
+        if !range.contains(&next) {
+            let leaves = Rejection::Leaves { to: code.slot(next) };
+            return Err((index, if looked == 0 { Rejection::RunsOff } else { leaves }));
         }
-        if let Some(unseen) = self.marks.iter().position(|&mark| mark == Mark::New) {
-            return Err((self.range.start + unseen, Rejection::Unreachable));
+        let mark = &mut marks[next - range.start];
+        match *mark {
+            Mark::New => {
+                *mark = Mark::OnPath;
+                path.push((next, 0));
+            }
+            Mark::OnPath => back.push((index, next)),
+            Mark::Done => {}
         }
-        self.done.reverse();
-        Ok((self.done, self.back))
     }
-
-    fn go(&mut self, index: usize) {
-        self.marks[index - self.range.start] = Mark::OnPath;
-        self.path.push((index, 0));
+    if let Some(unseen) = marks.iter().position(|&mark| mark == Mark::New) {
+        return Err((range.start + unseen, Rejection::Unreachable));
     }
-
-    fn outside(&self, looked: usize, next: usize) -> Rejection {
-        if looked == 0 { Rejection::RunsOff } else { Rejection::Leaves { to: self.code.slot(next) } }
-    }
+    done.reverse();
+    Ok((done, back))
 }

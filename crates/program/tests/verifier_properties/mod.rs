@@ -7,9 +7,8 @@ mod pool;
 use crate::harness::{Bench, ROOM};
 use crate::verifier_cost::at_slot;
 use longwire_program::{
-    Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Narrow,
-    Object, Operand, Prices, Program, ProgramState, Register, Size, SwapWidth, VerifiedProgram, Width,
-    assemble, verify,
+    Arithmetic, ByteOrder, Code, Condition, Counts, Fault, Instruction, Item, MapKind, MapSpec, Maps, Object,
+    Operand, Prices, Program, ProgramState, Register, Size, VerifiedProgram, Width, assemble, verify,
 };
 use pool::pool;
 use proptest::prelude::*;

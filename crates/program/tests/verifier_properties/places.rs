@@ -22,12 +22,12 @@ fn computed() -> impl Strategy<Value = Instruction> {
             offset,
         },
     );
-    let narrow = select(vec![Narrow::S8, Narrow::S16]);
+    let narrow = select(vec![Size::Byte, Size::Half]);
     let extended = (width(), narrow, register(), register())
         .prop_map(|(width, from, dst, src)| Instruction::MoveExtended { width, from, dst, src });
     let order = select(vec![ByteOrder::Big, ByteOrder::Little, ByteOrder::Swapped]);
-    let swap = (order, select(vec![SwapWidth::B16, SwapWidth::B32, SwapWidth::B64]), register())
-        .prop_map(|(order, width, dst)| Instruction::Swap { order, width, dst });
+    let swap = (order, select(vec![Size::Half, Size::Word, Size::Double]), register())
+        .prop_map(|(order, size, dst)| Instruction::Swap { order, size, dst });
     let negate = (width(), register()).prop_map(|(width, dst)| Instruction::Negate { width, dst });
     prop_oneof![12 => plain, 8 => branch, 1 => extended, 1 => swap, 1 => negate]
 }

@@ -84,8 +84,7 @@ impl Translator<'_, '_> {
             self.builder.ins().uload8(types::I64, flags, pointer, of_meta(offset_of!(Meta, checksum)));
         let open = self.constant(Checksum::Partial as u64);
         self.go_on_if((IntCC::NotEqual, checksum, open), shown, (done, &stopped));
-        self.builder.switch_to_block(away);
-        self.builder.seal_block(away);
+        self.enter_block(away);
         let (nothing, outside) = (self.constant(0), self.constant(u64::MAX));
         self.builder.ins().jump(loud, &[nothing, outside].map(BlockArg::from));
         self.builder.switch_to_block(shown);
@@ -133,8 +132,7 @@ impl Translator<'_, '_> {
     ) {
         let holds = self.builder.ins().icmp(code, left, right);
         self.builder.ins().brif(holds, then, [], other, with);
-        self.builder.switch_to_block(then);
-        self.builder.seal_block(then);
+        self.enter_block(then);
     }
 
     /// Continues with the next packet, unless the return value must be reported.
@@ -156,8 +154,7 @@ impl Translator<'_, '_> {
         let Some(Visits { head, packet, bits, loud, next, done, packets, .. }) = self.visits else { return };
         let nothing = self.constant(0);
         self.builder.ins().jump(loud, &[nothing, number].map(BlockArg::from));
-        self.builder.switch_to_block(loud);
-        self.builder.seal_block(loud);
+        self.enter_block(loud);
         let visits = self.of_run(offset::VISITS);
         let place = self.place_of(packet, packets.0);
         let at = self.builder.ins().ishl_imm_u(place, i64::from(size_of::<Visit>().ilog2()));
@@ -170,16 +167,14 @@ impl Translator<'_, '_> {
         let bit = self.builder.ins().ishl(one, place);
         let with_it = self.builder.ins().bor(bits, bit);
         self.builder.ins().jump(next, &[BlockArg::from(with_it)]);
-        self.builder.switch_to_block(next);
-        self.builder.seal_block(next);
+        self.enter_block(next);
         let bits = self.builder.block_params(next)[0];
         let packet = self.builder.ins().iadd_imm_s(packet, size_of::<Handle>() as i64);
         let goes_on = self.builder.ins().icmp(IntCC::UnsignedLessThan, packet, packets.1);
         let there = [packet, bits].map(BlockArg::from);
         self.builder.ins().brif(goes_on, head, &there, done, &there);
         self.builder.seal_block(head);
-        self.builder.switch_to_block(done);
-        self.builder.seal_block(done);
+        self.enter_block(done);
         let [packet, bits] = *self.builder.block_params(done) else { return };
         let count = self.place_of(packet, packets.0);
         self.builder.ins().return_(&[bits, count]);

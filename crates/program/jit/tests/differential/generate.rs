@@ -1,8 +1,8 @@
 //! Random programs, straight or with forward jumps only, that access all regions.
 
 use longwire_program::{
-    Arithmetic, Atomic, ByteOrder, Code, Condition, Instruction, MapKind, MapSpec, Narrow, Operand, Program,
-    Region, Register, Size, SwapWidth, Width, assemble,
+    Arithmetic, Atomic, ByteOrder, Code, Condition, Instruction, MapKind, MapSpec, Operand, Program, Region,
+    Register, Size, Width, assemble,
 };
 use proptest::prelude::*;
 
@@ -102,13 +102,13 @@ fn computation() -> impl Strategy<Value = Instruction> {
         }),
         1 => (width(), number()).prop_map(|(width, dst)| Instruction::Negate { width, dst }),
         1 => (any::<bool>(), number(), number(), 0..3u8).prop_map(|(wide, dst, src, from)| {
-            let from = [Narrow::S8, Narrow::S16, Narrow::S32][usize::from(from)];
-            let width = if wide || from == Narrow::S32 { Width::W64 } else { Width::W32 };
+            let from = [Size::Byte, Size::Half, Size::Word][usize::from(from)];
+            let width = if wide || from == Size::Word { Width::W64 } else { Width::W32 };
             Instruction::MoveExtended { width, from, dst, src }
         }),
-        1 => (0..3usize, 0..3usize, number()).prop_map(|(order, width, dst)| Instruction::Swap {
-            order: [ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped][order],
-            width: [SwapWidth::B16, SwapWidth::B32, SwapWidth::B64][width],
+        1 => (0..3usize, 0..3usize, number()).prop_map(|(order, size, dst)| Instruction::Swap {
+            order: ByteOrder::ALL[order],
+            size: [Size::Half, Size::Word, Size::Double][size],
             dst,
         }),
         1 => (number(), any::<u64>()).prop_map(|(dst, value)| Instruction::LoadWide { dst, value }),

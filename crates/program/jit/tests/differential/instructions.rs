@@ -2,8 +2,8 @@
 
 use crate::bench::Bench;
 use longwire_program::{
-    Arithmetic, Atomic, ByteOrder, Code, Condition, Instruction, MapKind, MapSpec, Narrow, Operand, Program,
-    Region, Register, Size, SwapWidth, Width,
+    Arithmetic, Atomic, ByteOrder, Code, Condition, Instruction, MapKind, MapSpec, Operand, Program, Region,
+    Register, Size, Width,
 };
 
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
@@ -73,12 +73,11 @@ fn computations() -> Vec<Instruction> {
             all.extend(sources.map(|source| Instruction::Arithmetic { width, operation, dst, source }));
         }
         all.push(Instruction::Negate { width, dst });
-        all.extend([Narrow::S8, Narrow::S16].map(|from| Instruction::MoveExtended { width, from, dst, src }));
+        all.extend([Size::Byte, Size::Half].map(|from| Instruction::MoveExtended { width, from, dst, src }));
     }
-    all.push(Instruction::MoveExtended { width: Width::W64, from: Narrow::S32, dst, src });
-    for width in [SwapWidth::B16, SwapWidth::B32, SwapWidth::B64] {
-        let orders = [ByteOrder::Little, ByteOrder::Big, ByteOrder::Swapped];
-        all.extend(orders.map(|order| Instruction::Swap { order, width, dst }));
+    all.push(Instruction::MoveExtended { width: Width::W64, from: Size::Word, dst, src });
+    for size in [Size::Half, Size::Word, Size::Double] {
+        all.extend(ByteOrder::ALL.iter().map(|&order| Instruction::Swap { order, size, dst }));
     }
     all
 }
