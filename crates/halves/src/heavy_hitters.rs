@@ -1,19 +1,19 @@
 //! `longwire control heavy-hitters`: finds the flows that send most, and polices those that send too much.
 
-use crate::session::{Entry, RouterSession, address_at, double_at, per_second};
+use crate::session::{Entry, RouterSession, address_at, double_at, per_second, shipped};
 use crate::{Interval, ResidentArgs, protocol_name};
 use anyhow::ensure;
 use longwire_report::cells;
 use longwire_report::output;
 use longwire_report::shown::{self, columns};
-use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
+use longwire_scenario::WrittenKey;
 use longwire_units::{Bytes, Nanos, Rate, counted};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::IsTerminal;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Show the flows that send most bytes, and police those that send too much
@@ -82,11 +82,7 @@ impl Args {
         let session = RouterSession::take(&self.target, self.json)?;
         // Prevents attackers from choosing flows that collide with others.
         let seed = RandomState::new().hash_one("heavy-hitters");
-        let fid = session.install(&WrittenForwarder {
-            program: "heavy-hitters".into(),
-            data: Some(digits(&state(1, seed))),
-            ..WrittenForwarder::default()
-        })?;
+        let fid = session.install(&shipped("heavy-hitters", None, Some(&state(1, seed))))?;
         let is_screen = !self.json && std::io::stdout().is_terminal();
         let mut watch = HitterWatch {
             session: &session,
@@ -98,8 +94,7 @@ impl Args {
             policed: HashMap::new(),
             is_screen,
         };
-        session.every(self.interval.nanos(), |time| watch.look(time))?;
-        Ok(())
+        session.every(self.interval.nanos(), |time| watch.look(time))
     }
 
     fn limit(&self, rate: Rate) -> anyhow::Result<Limit> {
@@ -193,10 +188,7 @@ impl Flow {
 
 impl fmt::Display for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |end: SocketAddr| {
-            let address: IpAddr = end.ip();
-            if self.has_ports() { end.to_string() } else { address.to_string() }
-        };
+        let end = |end: SocketAddr| if self.has_ports() { end.to_string() } else { end.ip().to_string() };
         write!(f, "{} > {} {}", end(self.source), end(self.destination), protocol_name(self.protocol))
     }
 }
@@ -260,8 +252,8 @@ impl HitterWatch<'_> {
         });
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let event = json!({
-            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed, "thr\
-             eshold": self.threshold,
+            "event": "interval", "time_ns": nanos, "flows": flows.collect::<Vec<_>>(), "missed": missed,
+            "threshold": self.threshold,
         });
         let mut lines = vec![cells!["flow", "bytes", "packets", "rate", ""]];
         for one in sent {
@@ -286,13 +278,7 @@ impl HitterWatch<'_> {
         if self.policed.len() >= self.args.top {
             return Ok(());
         }
-        let policer = WrittenForwarder {
-            program: "policer".into(),
-            key: Some(flow.key()),
-            data: Some(digits(&limit.state())),
-            ..WrittenForwarder::default()
-        };
-        let installed = self.session.install(&policer);
+        let installed = self.session.install(&shipped("policer", Some(flow.key()), Some(&limit.state())));
         let mut event = flow.json();
         event["event"] = "policed".into();
         event["rate"] = rate.into();
@@ -314,16 +300,14 @@ impl HitterWatch<'_> {
         let hold = Duration::from_nanos(self.args.hold.0);
         let mut over = Vec::new();
         for (flow, policed) in &mut self.policed {
-            let dropped = match policed.fid {
-                Some(fid) => {
-                    let Some(data) = self.session.data_unless_removed::<48>(fid)? else {
-                        over.push((*flow, None));
-                        continue;
-                    };
-                    double_at(&data, 40).unwrap_or(0)
-                }
-                None => 0,
-            };
+            let mut dropped = 0;
+            if let Some(fid) = policed.fid {
+                let Some(data) = self.session.data_unless_removed::<48>(fid)? else {
+                    over.push((*flow, None));
+                    continue;
+                };
+                dropped = double_at(&data, 40).unwrap_or(0);
+            }
             policed.calm = if dropped == policed.dropped { policed.calm + time } else { Duration::ZERO };
             policed.dropped = dropped;
             if policed.calm >= hold {

@@ -1,10 +1,9 @@
 //! `longwire control intrusion`: detects port scans, and drops all packets from their sources for a while.
 
-use crate::session::{Entry, RouterSession, address_at, address_bytes, double_at, word_at};
+use crate::session::{Entry, RouterSession, address_at, address_bytes, double_at, shipped, word_at};
 use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
-use longwire_scenario::WrittenForwarder;
 use longwire_units::{Nanos, counted};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -84,7 +83,7 @@ impl Args {
         ensure!(self.strange > 0, "--strange must be at least 1");
         ensure!(self.within > Nanos::ZERO, "--within must be more than 0");
         let session = RouterSession::take(&self.target, self.json)?;
-        let fid = session.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
+        let fid = session.install(&shipped("detector", None, None))?;
         session.fill(fid, ".bss", &[(vec![0; 4], signatures().to_vec())])?;
         // The detector matches nothing before its signatures are there.
         session.tell(
@@ -99,8 +98,7 @@ impl Args {
             settled: HashMap::new(),
             unfiltered: HashSet::new(),
         };
-        session.every(self.interval.nanos(), |_| watch.look())?;
-        Ok(())
+        session.every(self.interval.nanos(), |_| watch.look())
     }
 
     fn limits(&self) -> Limits {

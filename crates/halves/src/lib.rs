@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod echo;
-mod flow_ends;
 pub mod heavy_hitters;
 pub mod intrusion;
 pub mod monitor;
@@ -18,8 +17,8 @@ pub mod syn_alarm;
 pub mod wavelet;
 
 use anyhow::Context;
-pub use flow_ends::FlowEnds;
 use longwire_control::{Client, ProgramRequest, directory};
+use longwire_scenario::WrittenKey;
 use longwire_units::Nanos;
 use serde_json::Value;
 
@@ -43,6 +42,34 @@ pub struct ResidentArgs {
     /// Lifetime of its programs after it is killed or hangs; 1 s to 1 h.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     lease: Nanos,
+}
+
+/// The ends of a flow: options that select packets by addresses and ports.
+#[derive(Debug, clap::Args)]
+pub struct FlowEnds {
+    /// Only packets from this address, or from this network: 10.0.0.0/8.
+    #[arg(long, value_name = "ADDRESS")]
+    source: Option<String>,
+
+    /// Only packets from this port.
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<String>,
+
+    /// Only packets to this address, or to this network.
+    #[arg(long, value_name = "ADDRESS")]
+    destination: Option<String>,
+
+    /// Only packets to this port.
+    #[arg(long, value_name = "PORT")]
+    destination_port: Option<String>,
+}
+
+impl FlowEnds {
+    /// The key of packets of this protocol between them.
+    pub fn key(self, protocol: Option<String>) -> WrittenKey {
+        let Self { source, source_port, destination, destination_port } = self;
+        WrittenKey { source, source_port, destination, destination_port, protocol }
+    }
 }
 
 /// A polling interval, long enough to cost little.

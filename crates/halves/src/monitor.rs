@@ -1,11 +1,10 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
-use crate::session::{RouterSession, address_at, address_bytes, double_at, word_at};
+use crate::session::{RouterSession, address_at, address_bytes, double_at, fid_of, shipped, word_at};
 use crate::{Interval, ResidentArgs, protocol_name};
 use anyhow::Context;
-use longwire_scenario::WrittenForwarder;
 use longwire_units::counted;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -82,14 +81,13 @@ impl Counter {
 
     /// The program's bit for it.
     fn bit(self) -> u32 {
-        let place = match self {
-            Self::Port => 0,
-            Self::Protocol => 1,
-            Self::Flags => 2,
-            Self::Source(_) => 3,
-            Self::Destination(_) => 4,
-        };
-        PROPERTIES[place].0
+        match self {
+            Self::Port => 1,
+            Self::Protocol => 2,
+            Self::Flags => 4,
+            Self::Source(_) => 8,
+            Self::Destination(_) => 16,
+        }
     }
 
     /// Its entry in the map of addresses.
@@ -117,13 +115,10 @@ impl Args {
             let list = session.list()?;
             let running = list.iter().find(|one| one["name"] == "performance-monitor");
             let none = "no monitor is running; start one with longwire control monitor";
-            let fid = running.and_then(|one| one["fid"].as_u64()).context(none)?;
-            count_by(&session, u32::try_from(fid)?, &self.add)?;
-            return Ok(());
+            return count_by(&session, running.and_then(fid_of).context(none)?, &self.add);
         }
-        let sink = self.collector.map(Collector::new).transpose()?;
-        let written = WrittenForwarder { program: "performance-monitor".into(), ..Default::default() };
-        let fid = session.install(&written)?;
+        let collector = self.collector.map(connected).transpose()?;
+        let fid = session.install(&shipped("performance-monitor", None, None))?;
         let by = if self.by.is_empty() { &[Counter::Protocol][..] } else { &self.by };
         count_by(&session, fid, by)?;
         let mut before = HashMap::new();
@@ -145,12 +140,15 @@ impl Args {
                     format!("{property} {key}: {}, {}", counted(packets, "packet"), counted(bytes, "byte")),
                 ));
             }
-            match &sink {
-                Some(collector) => collector.send(lines.iter().map(|(line, _)| line)),
-                None => lines.iter().try_for_each(|(line, text)| session.tell(line, text)),
+            let Some(collector) = &collector else {
+                return lines.iter().try_for_each(|(line, text)| session.tell(line, text));
+            };
+            for datagram in datagrams(lines.iter().map(|(line, _)| line.to_string())) {
+                // A collector that is unreachable now may be reachable later.
+                let _ = collector.send(&datagram);
             }
-        })?;
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -213,28 +211,13 @@ fn flag_names(flags: u32) -> String {
     if set.is_empty() { "none".into() } else { set.join("+") }
 }
 
-/// Destination of summaries.
-struct Collector {
-    socket: UdpSocket,
-}
-
-impl Collector {
-    fn new(to: SocketAddr) -> anyhow::Result<Self> {
-        let any: IpAddr =
-            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let doing = || format!("sending to the collector {to}");
-        let socket = UdpSocket::bind((any, 0)).with_context(doing)?;
-        socket.connect(to).with_context(doing)?;
-        Ok(Self { socket })
-    }
-
-    fn send<'l>(&self, lines: impl Iterator<Item = &'l Value>) -> anyhow::Result<()> {
-        for datagram in datagrams(lines.map(Value::to_string)) {
-            // A collector that is unreachable now may be reachable later.
-            let _ = self.socket.send(&datagram);
-        }
-        Ok(())
-    }
+/// A socket for summaries to a collector.
+fn connected(to: SocketAddr) -> anyhow::Result<UdpSocket> {
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let doing = || format!("sending to the collector {to}");
+    let socket = UdpSocket::bind((any, 0)).with_context(doing)?;
+    socket.connect(to).with_context(doing)?;
+    Ok(socket)
 }
 
 /// Packs lines into datagrams without splitting any.

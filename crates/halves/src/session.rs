@@ -9,7 +9,7 @@ use longwire_control::{
 };
 use longwire_report::output;
 use longwire_rundir::StopSignals;
-use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
+use longwire_scenario::{WrittenForwarder, WrittenKey, digits, hexadecimal};
 use longwire_units::{Nanos, counted};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -112,8 +112,7 @@ impl RouterSession {
             Some(name) if written.program.is_empty() => format!("installing the attachment of {name}"),
             _ => format!("installing {}", written.program),
         })?;
-        let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
-        let fid = fid.context("an installation is answered with a number")?;
+        let fid = fid_of(&installed).context("an installation is answered with a number")?;
         own.insert(fid);
         Ok(fid)
     }
@@ -275,10 +274,8 @@ impl RouterSession {
     pub(super) fn is_attached(&self, name: &str) -> bool {
         // Without the instance no process is attached.
         let levels = self.ask(&ProgramRequest::Levels).unwrap_or_default();
-        let attachments = levels["attachments"].as_array();
-        attachments.is_some_and(|attachments| {
-            attachments.iter().any(|attachment| attachment["name"] == name && attachment["there"] == true)
-        })
+        let mut attachments = levels["attachments"].as_array().into_iter().flatten();
+        attachments.any(|attachment| attachment["name"] == name && attachment["there"] == true)
     }
 
     /// Leaves the installed programs to the process that has adopted them.
@@ -299,13 +296,24 @@ impl RouterSession {
     }
 }
 
+/// A program that ships with Longwire, for packets of this key, or all; with this state, or zeros.
+pub(super) fn shipped(program: &str, key: Option<WrittenKey>, data: Option<&[u8]>) -> WrittenForwarder {
+    let data = data.map(digits);
+    WrittenForwarder { program: program.into(), key, data, ..WrittenForwarder::default() }
+}
+
+/// The number of an installed or listed program.
+pub(super) fn fid_of(program: &Value) -> Option<u32> {
+    program["fid"].as_u64()?.try_into().ok()
+}
+
 /// Whether the instance has refused a request, as for a program that it does not have.
 pub(super) fn is_refused(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ClientError::Refused(_)))
 }
 
 /// No holder of these locks panics.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

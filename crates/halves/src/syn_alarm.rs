@@ -1,10 +1,10 @@
 //! `longwire control syn-alarm`: detects SYN floods, raises an alarm, and filters them.
 
-use crate::session::{RouterSession, address_at, double_at, is_refused, per_second, word_at};
+use crate::session::{RouterSession, address_at, double_at, is_refused, per_second, shipped, word_at};
 use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
-use longwire_scenario::{WrittenForwarder, WrittenKey};
+use longwire_scenario::WrittenKey;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -69,8 +69,7 @@ impl Args {
         ensure!(clear <= threshold, "--clear {clear} is above the threshold, {threshold}");
         let session = RouterSession::take(&self.target, self.json)?;
         let mut alarm = Alarm::begin(&session, limits)?;
-        session.every(self.interval.nanos(), |time| alarm.look(time))?;
-        Ok(())
+        session.every(self.interval.nanos(), |time| alarm.look(time))
     }
 }
 
@@ -116,8 +115,7 @@ struct Filter {
 
 impl<'p> Alarm<'p> {
     fn begin(session: &'p RouterSession, limits: Limits) -> anyhow::Result<Self> {
-        let monitor =
-            session.install(&WrittenForwarder { program: "syn-monitor".into(), ..Default::default() })?;
+        let monitor = session.install(&shipped("syn-monitor", None, None))?;
         let (targets, filters) = (None, HashMap::new());
         Ok(Self { session, limits, monitor, syns: 0, targets, has_no_room: false, filters })
     }
@@ -197,33 +195,24 @@ impl<'p> Alarm<'p> {
             ..WrittenKey::default()
         };
         let data = [&interval.to_le_bytes()[..], &[0; 16]].concat();
-        let filter = WrittenForwarder {
-            program: "syn-filter".into(),
-            key: Some(key),
-            data: Some(longwire_scenario::digits(&data)),
-            ..WrittenForwarder::default()
-        };
-        match self.session.install(&filter) {
-            Ok(fid) => {
-                self.filters.insert(target, Filter { fid, seen: 0, dropped: 0, calm: Duration::ZERO });
-                let event = target.event("alarm", &[("rate", rate.into()), ("fid", fid.into())]);
-                self.session
-                    .tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; filtered by program {fid}"))
-            }
-            // The alarm is useful even without a filter.
-            Err(error) => {
-                let event = target.event("alarm", &[("rate", rate.into()), ("fid", Value::Null)]);
-                self.session.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
-                output::note(&format!("no filter for {target}: {}", output::chain(error.as_ref())));
-                Ok(())
-            }
+        let installed = self.session.install(&shipped("syn-filter", Some(key), Some(&data)));
+        let fid = installed.as_ref().ok().copied();
+        let how = fid.map_or("not filtered".to_owned(), |fid| format!("filtered by program {fid}"));
+        if let Some(fid) = fid {
+            self.filters.insert(target, Filter { fid, seen: 0, dropped: 0, calm: Duration::ZERO });
         }
+        let event = target.event("alarm", &[("rate", rate.into()), ("fid", fid.into())]);
+        self.session.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; {how}"))?;
+        // The alarm is useful even without a filter.
+        if let Err(error) = installed {
+            output::note(&format!("no filter for {target}: {}", output::chain(error.as_ref())));
+        }
+        Ok(())
     }
 
     /// Installs the program that counts by target. If the router has no room for it, that is told once.
     fn count_by_target(&mut self, rate: u64) -> anyhow::Result<()> {
-        let written = WrittenForwarder { program: "syn-targets".into(), ..Default::default() };
-        let fid = match self.session.install(&written) {
+        let fid = match self.session.install(&shipped("syn-targets", None, None)) {
             Ok(fid) => fid,
             Err(error) if is_refused(&error) => {
                 if std::mem::replace(&mut self.has_no_room, true) {

@@ -1,11 +1,9 @@
 //! `longwire control wavelet`: controls how many layers of a video pass, by the state of the output.
 
-use crate::flow_ends::FlowEnds;
-use crate::session::{RouterSession, per_second, word_at};
-use crate::{Interval, ResidentArgs};
+use crate::session::{RouterSession, per_second, shipped, word_at};
+use crate::{FlowEnds, Interval, ResidentArgs};
 use anyhow::{Context, ensure};
 use longwire_control::RowFilter;
-use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
 
 /// Drop a video's upper layers while its output is congested
@@ -59,8 +57,7 @@ impl Args {
         let session = RouterSession::take(&self.target, self.json)?;
         let mut last = counts_of(&session, &self.link)?;
         let key = self.ends.key(Some("udp".into()));
-        let written = WrittenForwarder { program: "wavelet".into(), key: Some(key), ..Default::default() };
-        let fid = session.install(&written)?;
+        let fid = session.install(&shipped("wavelet", Some(key), None))?;
         let mut steering = Steering::new(self.layers, self.calm);
         let mut forwarded = 0;
         session.every(self.interval.nanos(), |time| {
@@ -87,8 +84,7 @@ impl Args {
                 steering.passing, self.layers
             );
             session.tell(&event, &text)
-        })?;
-        Ok(())
+        })
     }
 }
 

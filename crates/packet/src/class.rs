@@ -21,8 +21,5 @@ pub(crate) fn class_of(len: usize) -> usize {
 }
 
 pub(crate) fn lines_of_class(class: usize) -> u32 {
-    match class.checked_sub(EXACT_LINES + 1) {
-        Some(large) => LARGE[large],
-        None => class.max(1) as u32,
-    }
+    class.checked_sub(EXACT_LINES + 1).map_or(class.max(1) as u32, |large| LARGE[large])
 }

@@ -5,6 +5,13 @@
 #[repr(transparent)]
 pub struct Handle(pub u32);
 
+impl Default for Handle {
+    /// No packet.
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Handle {
     /// No packet.
     pub const NONE: Self = Self(u32::MAX);

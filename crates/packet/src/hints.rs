@@ -39,21 +39,6 @@ fn fetch(address: *const u8) {
     let _ = address;
 }
 
-/// Asks for huge pages for `bytes` of memory from `start` on. Without them a million links and their packets
-/// miss the TLB at every step.
-#[allow(unsafe_code)]
-fn advise_huge(start: *const u8, bytes: usize) {
-    const HUGE: usize = 1 << 21;
-    let first = start.addr().next_multiple_of(HUGE);
-    let end = (start.addr() + bytes) & !(HUGE - 1);
-    if first < end {
-        let at = start.cast_mut().with_addr(first);
-        // SAFETY: the range lies inside an allocation that the caller owns, and MADV_HUGEPAGE changes no
-        // contents. A refusal only costs speed, so the result is ignored.
-        unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
-    }
-}
-
 /// A vector with room for `capacity` values, on huge pages where the system has them.
 pub fn huge_vec<T>(capacity: usize) -> Vec<T> {
     on_huge_pages(Vec::with_capacity(capacity))
@@ -66,7 +51,18 @@ pub(crate) fn try_huge_vec<T>(capacity: usize) -> Option<Vec<T>> {
     Some(on_huge_pages(memory))
 }
 
+/// Asks for huge pages. Without them a million links and their packets miss the TLB at every step.
+#[allow(unsafe_code)]
 fn on_huge_pages<T>(memory: Vec<T>) -> Vec<T> {
-    advise_huge(memory.as_ptr().cast(), memory.capacity() * size_of::<T>());
+    const HUGE: usize = 1 << 21;
+    let (start, bytes) = (memory.as_ptr(), memory.capacity() * size_of::<T>());
+    let first = start.addr().next_multiple_of(HUGE);
+    let end = (start.addr() + bytes) & !(HUGE - 1);
+    if first < end {
+        let at = start.cast_mut().with_addr(first);
+        // SAFETY: the range lies inside the vector's allocation, and MADV_HUGEPAGE changes no contents. A
+        // refusal only costs speed, so the result is ignored.
+        unsafe { libc::madvise(at.cast(), end - first, libc::MADV_HUGEPAGE) };
+    }
     memory
 }

@@ -27,7 +27,7 @@ pub(crate) const fn copying(bytes: usize) -> u64 {
 
 /// A share of time as a balance: it grows with time, and work is subtracted. Work that begins while it is
 /// positive is finished, so that no interval uses more than its share, a 10 ms share, and one piece of work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Allowance {
     /// Nanoseconds per second; none without a limit.
     rate: Option<u64>,

@@ -89,7 +89,7 @@ struct LateAnswers {
     fetches: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Attachment {
     pub name: String,
     pub limits: Limits,
@@ -124,22 +124,10 @@ impl Attachment {
         Self {
             name: name.into(),
             limits,
-            wire: None,
             table: Table::new(packets as usize),
-            rate: Bucket::new(0, 1),
-            made: Bucket::new(0, 1),
             time: Allowance::new(limits.reserved),
-            faults: Bucket::new(0, 1),
-            late_answers: LateAnswers::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
-            wake_owed: false,
-            silent_since: None,
-            is_throttled: false,
-            before: (0, 0),
-            promised: 0,
-            share: 0,
-            is_removed: false,
-            counts: Counts::default(),
+            ..Self::default()
         }
     }
 

@@ -5,8 +5,8 @@ use longwire_units::Nanos;
 const SECOND: u64 = 1_000_000_000;
 
 /// A rate limit (the generic cell rate algorithm of ITU-T I.371). Until the bucket is full again, fractions
-/// of a nanosecond are carried over, so that the rate is exact.
-#[derive(Debug, Clone, Copy)]
+/// of a nanosecond are carried over, so that the rate is exact. By default it never allows anything.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Bucket {
     rate: u64,
     interval: u64,

@@ -183,14 +183,10 @@ impl Inline {
     /// The next event and its time. At equal times a verdict is processed, and the next packet begun, before
     /// packets are taken back.
     fn next(&self) -> Option<(Nanos, Event)> {
+        let done = self.serving.as_ref().map(|serving| (serving.done, Event::Done));
         let late =
-            (0..).zip(&self.services).filter_map(|(which, service)| Some((service.latest()?, which))).min();
-        match (&self.serving, late) {
-            (Some(serving), Some((latest, _))) if serving.done <= latest => Some((serving.done, Event::Done)),
-            (_, Some((latest, which))) => Some((latest, Event::Late(which))),
-            (Some(serving), None) => Some((serving.done, Event::Done)),
-            (None, None) => None,
-        }
+            (0..).zip(&self.services).filter_map(|(which, one)| Some((one.latest()?, Event::Late(which))));
+        done.into_iter().chain(late).min_by_key(|(time, _)| *time)
     }
 
     /// Begins the next packet that will be finished in time.

@@ -247,8 +247,8 @@ impl Host {
                     return;
                 }
             };
-            let greeters =
-                self.peers.iter().filter(|peer| matches!(peer.state, ClientState::Greeting(..))).count();
+            let is_greeting = |peer: &&Peer| matches!(peer.state, ClientState::Greeting(..));
+            let greeters = self.peers.iter().filter(is_greeting).count();
             if greeters >= GREETERS || socket.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -313,11 +313,8 @@ impl Host {
         // A process that has ended closes its socket.
         let Some(used) = shared::processor_time(*process) else { return false };
         let admissions = lock(&self.admissions);
-        let name = admissions
-            .attachments
-            .get(*attachment)
-            .and_then(Option::as_ref)
-            .map_or("", |attachment| &attachment.name);
+        let expected = admissions.attachments.get(*attachment).and_then(Option::as_ref);
+        let name = expected.map_or("", |expected| &expected.name);
         let cycles = admissions.admission.weight(name, (*share, shares));
         account.promise(cycles, admissions.admission.capacity().cycles);
         let (had, usage) = account.charge(used, now);
@@ -341,12 +338,13 @@ impl Host {
         let hello = Hello::read(hello)?;
         let admissions = Arc::clone(&self.admissions);
         let mut admissions = lock(&admissions);
-        let of_name = |attachment: &Option<ExpectedProcess>| {
-            attachment.as_ref().is_some_and(|attachment| attachment.name == hello.name)
-        };
-        let Some(number) = admissions.attachments.iter().position(of_name) else {
+        let found = (0..).zip(&admissions.attachments).find_map(|(number, expected)| {
+            let expected = expected.as_ref().filter(|expected| expected.name == hello.name)?;
+            Some((number, expected.limits, expected.promise))
+        });
+        let Some((number, limits, promise)) = found else {
             let names: Vec<_> =
-                admissions.attachments.iter().flatten().map(|attachment| attachment.name.as_str()).collect();
+                admissions.attachments.iter().flatten().map(|expected| expected.name.as_str()).collect();
             return Err(format!(
                 "nobody is expected by the name {:?}; expected: {}",
                 hello.name,
@@ -360,22 +358,16 @@ impl Host {
         if self.peers.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
-        let Some(ExpectedProcess { limits, promise, .. }) = admissions.attachments[number].clone() else {
-            return Err("nobody is expected any more".into());
-        };
         let asked = Request { packets: hello.packets, cycles: hello.cycles };
         let (request, share) = match promise {
             None => {
                 admissions.admission.admit(&hello.name, asked).map_err(|error| error.to_string())?;
                 (asked, hello.share)
             }
-            Some((promised, share)) if asked.fits(promised) => (
-                Request {
-                    packets: if asked.packets == 0 { promised.packets } else { asked.packets },
-                    ..asked
-                },
-                share,
-            ),
+            Some((promised, share)) if asked.fits(promised) => {
+                let packets = if asked.packets == 0 { promised.packets } else { asked.packets };
+                (Request { packets, ..asked }, share)
+            }
             Some((promised, _)) => {
                 return Err(format!(
                     "{} asks for {asked}, and was promised {promised}: ask for no more, or promise it more",
@@ -440,12 +432,9 @@ impl Host {
         {
             status.leave(why);
             let mut admissions = lock(&self.admissions);
-            let name = admissions.attachments.get(attachment).and_then(Option::as_ref);
+            let expected = admissions.attachments.get(attachment).cloned().flatten();
             // A guarantee from the installation is kept.
-            if let Some(name) = name
-                .filter(|attachment| attachment.promise.is_none())
-                .map(|attachment| attachment.name.clone())
-            {
+            if let Some(ExpectedProcess { name, promise: None, .. }) = expected {
                 admissions.admission.release(&name);
             }
             self.left.push(memory);

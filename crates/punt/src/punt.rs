@@ -98,11 +98,8 @@ impl Punt {
     /// Recomputes the unguaranteed part of each level's time.
     fn share_time(&mut self) {
         let promised = |attachments: &[Attachment]| -> u64 {
-            attachments
-                .iter()
-                .filter(|attachment| !attachment.is_removed)
-                .map(|attachment| attachment.limits.reserved)
-                .sum()
+            let there = attachments.iter().filter(|attachment| !attachment.is_removed);
+            there.map(|attachment| attachment.limits.reserved).sum()
         };
         let slow = match &self.slow {
             SlowBackend::Threads(attachments) => promised(attachments),
@@ -249,15 +246,13 @@ impl Punt {
             self.share_out();
         }
         let is_there = self.attachments_mut().any(|attachment| attachment.is_taken());
-        let poll = if self.kept() > 0 {
-            0
-        } else if is_there {
-            1
-        } else {
-            2
+        let poll = match (self.kept(), is_there) {
+            (1.., _) => POLLS[0],
+            (0, true) => POLLS[1],
+            (0, false) => POLLS[2],
         };
         let has_attachments = self.attachments_mut().next().is_some();
-        self.next_look = if has_attachments { now + POLLS[poll] } else { Nanos::NEVER };
+        self.next_look = if has_attachments { now + poll } else { Nanos::NEVER };
         made
     }
 
@@ -293,7 +288,7 @@ impl Punt {
         let counts = match (level, &self.slow) {
             (Level::Control, _) => self.control.get(number).map(|attachment| &attachment.counts),
             (Level::Slow, SlowBackend::Threads(attachments)) => {
-                attachments.get(number).map(|attachment| &attachment.counts)
+                attachments.get(number).map(|one| &one.counts)
             }
             (Level::Slow, SlowBackend::Inline(inline)) => inline.counts(number),
         };
@@ -311,24 +306,17 @@ impl Punt {
             SlowBackend::Threads(attachments) => (&attachments[..], None),
             SlowBackend::Inline(inline) => (&[][..], Some(inline)),
         };
-        let control = self
-            .control
-            .iter()
-            .enumerate()
-            .map(|(number, attachment)| (AttachmentId::control(number), attachment));
-        let slow =
-            slow.iter().enumerate().map(|(number, attachment)| (AttachmentId::slow(number), attachment));
-        let there =
-            control.chain(slow).filter(|(_, attachment)| !attachment.is_removed).map(|(id, attachment)| {
-                AttachmentView {
-                    attachment: id,
-                    level: id.0.name(),
-                    name: &attachment.name,
-                    is_taken: attachment.is_taken(),
-                    kept: attachment.kept(),
-                    counts: attachment.counts,
-                }
-            });
+        let control =
+            self.control.iter().enumerate().map(|(number, one)| (AttachmentId::control(number), one));
+        let slow = slow.iter().enumerate().map(|(number, one)| (AttachmentId::slow(number), one));
+        let there = control.chain(slow).filter(|(_, one)| !one.is_removed).map(|(id, one)| AttachmentView {
+            attachment: id,
+            level: id.0.name(),
+            name: &one.name,
+            is_taken: one.is_taken(),
+            kept: one.kept(),
+            counts: one.counts,
+        });
         there.chain(inline.into_iter().flat_map(|inline| inline.attachments()))
     }
 
@@ -376,15 +364,8 @@ impl Punt {
     /// Distributes the unguaranteed rate among attached processes.
     #[cold]
     fn share_out(&mut self) {
-        let there: Vec<_> = self
-            .control
-            .iter()
-            .map(
-                |attachment| {
-                    if attachment.is_taken() { (attachment.promised, attachment.share) } else { (0, 0) }
-                },
-            )
-            .collect();
+        let asked = |one: &Attachment| if one.is_taken() { (one.promised, one.share) } else { (0, 0) };
+        let there: Vec<_> = self.control.iter().map(asked).collect();
         for (attachment, spare) in self.control.iter_mut().zip(spare_rates(self.capacity, &there)) {
             attachment.set_rate(attachment.promised + spare);
         }
@@ -425,9 +406,7 @@ fn join(attachments: &mut [Attachment], attach: Attach) -> Option<&mut Attachmen
 /// Adds an attachment, reusing a removed one whose packets have all come back.
 fn add(attachments: &mut Vec<Attachment>, name: &str, limits: Limits) -> Option<usize> {
     let attachment = Attachment::new(name, limits);
-    if let Some(free) =
-        attachments.iter().position(|attachment| attachment.is_removed && attachment.kept() == 0)
-    {
+    if let Some(free) = attachments.iter().position(|one| one.is_removed && one.kept() == 0) {
         attachments[free] = attachment;
         return Some(free);
     }

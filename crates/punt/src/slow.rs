@@ -95,10 +95,8 @@ impl ServiceThread {
         thread.thread().unpark();
         let wire = Wire::new(memory, sizes, Bell::Thread(thread.thread().clone()), status, true);
         let attach = Attach { attachment: number, wire, promised: 0, share: 0 };
-        self.attach
-            .0
-            .push(attach)
-            .map_err(|_| io::Error::other("too many processes or services are attaching"))
+        let full = |_| io::Error::other("too many processes or services are attaching");
+        self.attach.0.push(attach).map_err(full)
     }
 
     /// Sets the services' weights.

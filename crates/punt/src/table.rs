@@ -4,7 +4,7 @@ use longwire_packet::Handle;
 use longwire_units::Nanos;
 
 /// Packets that are up, indexed by their tokens modulo the size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Box<[(Handle, Nanos)]>,
     /// The next token, and the first that may be up.

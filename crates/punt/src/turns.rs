@@ -75,10 +75,7 @@ impl Turns {
         for who in bits(ready) {
             let turns = &mut self.waiting[who];
             while turns.len() < TURNS {
-                let entered = match known(who) {
-                    Some(cost) => self.scheduler.enqueue_known(who as u32, who as u32, 0, now, cost),
-                    None => self.scheduler.enqueue(who as u32, who as u32, 0, now),
-                };
+                let entered = self.scheduler.enqueue_known(who as u32, who as u32, 0, now, known(who));
                 let Ok(ticket) = entered else { break };
                 turns.push_back(ticket);
                 self.inside |= 1 << who;

@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 /// The levels above a router.
 #[derive(Debug)]
 pub(crate) struct Above {
-    punt: Punt,
+    pub punt: Punt,
     /// Packets for the default forwarder, temporarily.
     passed: Vec<Handle>,
 }
@@ -59,14 +59,6 @@ impl Above {
         Self { punt, passed: Vec::with_capacity(OUTBOX) }
     }
 
-    pub const fn punt(&self) -> &Punt {
-        &self.punt
-    }
-
-    pub const fn punt_mut(&mut self) -> &mut Punt {
-        &mut self.punt
-    }
-
     /// Sends a packet up. None if nobody is attached there: it is then forwarded as usual.
     pub fn offer(&mut self, pool: &Pool, handle: Handle, upward: &Upward, class: Class) -> Option<Fate> {
         // The reason is its index plus 1; 0 is a regular packet.
@@ -89,23 +81,11 @@ impl Above {
         }
     }
 
-    /// Whether an attachment has no room for a packet at this time, or the packet exceeds its rate: then it
-    /// is counted as refused.
-    #[inline]
-    pub fn refuses(&mut self, attachment: AttachmentId, now: Nanos) -> bool {
-        self.punt.refuses(attachment, now)
-    }
-
     /// Passes offered packets on to services and processes, after each batch.
     pub fn flush(&mut self, pool: &Pool, batch: &[Handle]) {
         if let Some(&last) = batch.last() {
             self.punt.flush(Nanos(pool.meta(last).arrival));
         }
-    }
-
-    /// Passes offered packets on to services and processes, at this time.
-    pub fn flush_at(&mut self, now: Nanos) {
-        self.punt.flush(now);
     }
 
     /// Receives packets with their verdicts. Those that pass are classified again, because they may have

@@ -1,11 +1,11 @@
 //! Classification of packets: the only code that knows the formats that a router forwards. It can be replaced
 //! by another classifier.
 
-use crate::link_local::{is_link_local, is_link_local_v4};
-use crate::ports::RouterPort;
+use crate::ports::{RouterPort, is_link_local, is_link_local_v4};
 use crate::prefix::HopId;
 use longwire_block::DropReason;
 use longwire_packet::Meta;
+use longwire_settings::Choice;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{ethertype, protocol};
 
@@ -40,7 +40,7 @@ pub enum Class {
 }
 
 /// Reason why a packet needs full IP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Choice)]
 #[repr(u8)]
 pub enum FullIpReason {
     /// An IPv4 header with options.
@@ -48,7 +48,7 @@ pub enum FullIpReason {
     /// An IPv6 hop-by-hop header.
     HopByHop,
     /// Its TTL or hop limit is used up.
-    Expired,
+    HopLimit,
     /// Multicast or broadcast, by its IP or MAC address.
     Group,
     /// To or from a link-local address.
@@ -66,34 +66,9 @@ pub enum FullIpReason {
 }
 
 impl FullIpReason {
-    /// Every reason, in order of its number.
-    pub const ALL: [Self; 10] = [
-        Self::Options,
-        Self::HopByHop,
-        Self::Expired,
-        Self::Group,
-        Self::LinkLocal,
-        Self::Arp,
-        Self::Local,
-        Self::NoRoute,
-        Self::TooBig,
-        Self::Unresolved,
-    ];
-
     /// Its name in statistics.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Options => "options",
-            Self::HopByHop => "hop-by-hop",
-            Self::Expired => "hop-limit",
-            Self::Group => "group",
-            Self::LinkLocal => "link-local",
-            Self::Arp => "arp",
-            Self::Local => "local",
-            Self::NoRoute => "no-route",
-            Self::TooBig => "too-big",
-            Self::Unresolved => "unresolved",
-        }
+        Self::WORDS[self as usize]
     }
 }
 
@@ -195,7 +170,7 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
         return Class::Exceptional(FullIpReason::Options);
     }
     if header[8] <= 1 {
-        return Class::Exceptional(FullIpReason::Expired);
+        return Class::Exceptional(FullIpReason::HopLimit);
     }
     Class::V4 { destination }
 }
@@ -253,7 +228,7 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
         return Class::Exceptional(FullIpReason::HopByHop);
     }
     if header[7] <= 1 {
-        return Class::Exceptional(FullIpReason::Expired);
+        return Class::Exceptional(FullIpReason::HopLimit);
     }
     Class::V6 { destination }
 }
@@ -296,8 +271,8 @@ mod tests {
             ("shorter than the frame", changed(&[(3, 30)]), Class::V4 { destination: 0x0a00_0109 }),
             ("longer than the frame", changed(&[(3, 47)]), drop(DropReason::BadHeader)),
             ("options", changed(&[(0, 0x46)]), Class::Exceptional(FullIpReason::Options)),
-            ("one hop", changed(&[(8, 1)]), Class::Exceptional(FullIpReason::Expired)),
-            ("no hop", changed(&[(8, 0)]), Class::Exceptional(FullIpReason::Expired)),
+            ("one hop", changed(&[(8, 1)]), Class::Exceptional(FullIpReason::HopLimit)),
+            ("no hop", changed(&[(8, 0)]), Class::Exceptional(FullIpReason::HopLimit)),
             ("from 0.x", changed(&[(12, 0)]), drop(DropReason::Martian)),
             ("from 127.x", changed(&[(12, 127)]), drop(DropReason::Martian)),
             ("from a group", changed(&[(12, 224)]), drop(DropReason::Martian)),
@@ -371,7 +346,7 @@ mod tests {
             ("regular", changed(&[]), Class::V6 { destination: 0xfd01 << 112 | 9 }),
             ("version", changed(&[(0, 0x40)]), Class::Dropped(DropReason::BadHeader)),
             ("too long", changed(&[(5, 9)]), Class::Dropped(DropReason::BadHeader)),
-            ("one hop", changed(&[(7, 1)]), Class::Exceptional(FullIpReason::Expired)),
+            ("one hop", changed(&[(7, 1)]), Class::Exceptional(FullIpReason::HopLimit)),
             ("hop-by-hop", changed(&[(6, 0)]), Class::Exceptional(FullIpReason::HopByHop)),
             ("from a group", changed(&[(8, 0xff)]), Class::Dropped(DropReason::Martian)),
             ("to a group", changed(&[(24, 0xff)]), Class::Exceptional(FullIpReason::Group)),
@@ -398,6 +373,6 @@ mod tests {
         frame[6] = 1;
         assert_eq!(class(&frame), Class::Dropped(DropReason::BadFrame));
         assert_eq!(class(&frame[..13]), Class::Dropped(DropReason::BadFrame));
-        assert_eq!(FullIpReason::ALL.map(|why| why as usize), std::array::from_fn(|at| at));
+        assert!(FullIpReason::ALL.iter().enumerate().all(|(at, why)| *why as usize == at));
     }
 }

@@ -2,10 +2,10 @@
 //! router's. It receives packets for the router itself, policed by kind; packets that it sends leave
 //! unchanged.
 
-mod changes;
 mod path;
 
 use crate::police::PolicedWork;
+use longwire_settings::Choice;
 use longwire_units::Nanos;
 
 /// A router's port, and the port beside it that leads to the control plane.
@@ -28,14 +28,6 @@ pub enum Confirmation {
     Permanent,
 }
 
-/// Classes of packets for the control plane, in the order of their counters.
-pub(crate) const PUNTED: [PolicedWork; 4] = [
-    PolicedWork::ControlRouting,
-    PolicedWork::ControlPing,
-    PolicedWork::ControlOptions,
-    PolicedWork::ControlOther,
-];
-
 /// Maximum number of pending neighbour requests of the control plane.
 const AWAITED: usize = 64;
 /// Timeout of a request: three times the kernel's interval between two of them (RFC 4861, 10).
@@ -54,8 +46,8 @@ pub(crate) struct Control {
     ports: Vec<ControlPort>,
     awaited: [AwaitedAnswer; AWAITED],
     next: usize,
-    /// Packets passed to it, in the order of [`PUNTED`].
-    pub punted: [u64; PUNTED.len()],
+    /// Packets passed to it, by the number of their kind of work.
+    pub punted: [u64; PolicedWork::ALL.len()],
     /// Packets that came from it.
     pub sent: u64,
 }
@@ -63,7 +55,7 @@ pub(crate) struct Control {
 impl Control {
     pub fn new(ports: Vec<ControlPort>) -> Self {
         let none = AwaitedAnswer { until: Nanos::ZERO, port: 0, neighbour: 0 };
-        Self { ports, awaited: [none; AWAITED], next: 0, punted: [0; PUNTED.len()], sent: 0 }
+        Self { ports, awaited: [none; AWAITED], next: 0, punted: [0; PolicedWork::ALL.len()], sent: 0 }
     }
 
     /// The port of the control plane beside this port of the router.

@@ -1,7 +1,6 @@
 //! Routes of a router: prefix tables of both kinds, the route caches before them, and next
 //! hops.
 
-use crate::adjacency::Adjacency;
 use crate::cache::Cache;
 use crate::group::RouteHops;
 use crate::hops::NextHops;
@@ -47,24 +46,11 @@ pub enum RouteError {
     ForeignGroup,
 }
 
-/// Hits and misses of the route caches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheStats {
-    /// IPv4 hits.
-    pub v4_hits: u64,
-    /// IPv4 misses.
-    pub v4_misses: u64,
-    /// IPv6 hits.
-    pub v6_hits: u64,
-    /// IPv6 misses.
-    pub v6_misses: u64,
-}
-
 #[derive(Debug)]
 pub(crate) struct Fib {
     v4: V4Table,
     v6: V6Table,
-    hops: NextHops,
+    pub hops: NextHops,
     own: OwnSources,
     cache_v4: Cache<u32>,
     cache_v6: Cache<u128>,
@@ -92,46 +78,47 @@ impl Fib {
     pub fn insert_v4(&mut self, prefix: Prefix<u32>, way: &RouteHops) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v4.insert(prefix, id);
-        self.note_own(to_v4(prefix), &before, Some(self.hops.at(id)));
-        self.settle(before, id)
+        self.settle(to_v4(prefix), before, id)
     }
 
     pub fn insert_v6(&mut self, prefix: Prefix<u128>, way: &RouteHops) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v6.insert(prefix, id);
-        self.note_own(to_v6(prefix), &before, Some(self.hops.at(id)));
-        self.settle(before, id)
+        self.settle(to_v6(prefix), before, id)
     }
 
-    pub fn remove_v4(&mut self, prefix: Prefix<u32>) -> bool {
-        let hop = self.v4.remove(prefix);
-        self.note_own(to_v4(prefix), &Ok(hop), None);
-        self.let_go(hop)
+    /// Removes an IPv4 route, and returns its destination, if there was one.
+    pub fn remove_v4(&mut self, prefix: Prefix<u32>) -> Option<NextHop> {
+        let id = self.v4.remove(prefix)?;
+        let hop = self.hops.at(id);
+        self.own.note(to_v4(prefix), Some(hop), None);
+        self.let_go(id);
+        Some(hop)
     }
 
-    pub fn remove_v6(&mut self, prefix: Prefix<u128>) -> bool {
-        let hop = self.v6.remove(prefix);
-        self.note_own(to_v6(prefix), &Ok(hop), None);
-        self.let_go(hop)
+    pub fn remove_v6(&mut self, prefix: Prefix<u128>) -> Option<NextHop> {
+        let id = self.v6.remove(prefix)?;
+        let hop = self.hops.at(id);
+        self.own.note(to_v6(prefix), Some(hop), None);
+        self.let_go(id);
+        Some(hop)
     }
 
     /// Removes an IPv4 route, and installs `own` instead if that is different. Returns whether there was one.
     pub fn withdraw_v4(&mut self, prefix: Prefix<u32>, own: Option<NextHop>) -> Result<bool, RouteError> {
-        let hop = self.v4.remove(prefix);
-        let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
-        self.note_own(to_v4(prefix), &Ok(hop), None);
-        let was_there = self.let_go(hop);
-        own.map_or(Ok(()), |own| self.insert_v4(prefix, &own.into()))?;
-        Ok(was_there)
+        let Some(hop) = self.remove_v4(prefix) else { return Ok(false) };
+        if let Some(own) = own.filter(|own| *own != hop) {
+            self.insert_v4(prefix, &own.into())?;
+        }
+        Ok(true)
     }
 
     pub fn withdraw_v6(&mut self, prefix: Prefix<u128>, own: Option<NextHop>) -> Result<bool, RouteError> {
-        let hop = self.v6.remove(prefix);
-        let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
-        self.note_own(to_v6(prefix), &Ok(hop), None);
-        let was_there = self.let_go(hop);
-        own.map_or(Ok(()), |own| self.insert_v6(prefix, &own.into()))?;
-        Ok(was_there)
+        let Some(hop) = self.remove_v6(prefix) else { return Ok(false) };
+        if let Some(own) = own.filter(|own| *own != hop) {
+            self.insert_v6(prefix, &own.into())?;
+        }
+        Ok(true)
     }
 
     /// The next hop's number for a destination, which is added to the cache.
@@ -203,33 +190,6 @@ impl Fib {
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// The next hop with this number.
-    #[inline]
-    pub fn hop(&self, id: HopId) -> NextHop {
-        self.hops.at(id)
-    }
-
-    /// The adjacency of the gateway with this number.
-    #[inline]
-    pub fn adjacency(&self, id: HopId) -> &Adjacency {
-        self.hops.adjacency(id)
-    }
-
-    /// Stores the adjacency of the gateway with this number.
-    pub fn note_adjacency(&mut self, id: HopId, adjacency: Adjacency) {
-        self.hops.note_adjacency(id, adjacency);
-    }
-
-    /// The next hop of a flow with this hash, among several.
-    pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
-        self.hops.member(hop, hash)
-    }
-
-    /// Reserves a number for a next hop without a route, such as a label's.
-    pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
-        self.hops.take(hop).ok_or(RouteError::TooManyHops)
-    }
-
     /// Prefetches the slots of the cache and of the trie's root.
     #[inline]
     pub fn prefetch_v4(&self, destination: u32) {
@@ -257,10 +217,10 @@ impl Fib {
         self.cache_v6.prefetch(destination);
     }
 
-    pub fn cache_stats(&self) -> CacheStats {
-        let (v4_hits, v4_misses) = self.cache_v4.hits_and_misses();
-        let (v6_hits, v6_misses) = self.cache_v6.hits_and_misses();
-        CacheStats { v4_hits, v4_misses, v6_hits, v6_misses }
+    /// Hits and misses of both route caches.
+    pub fn hits_and_misses(&self) -> (u64, u64) {
+        let [v4, v6] = [self.cache_v4.hits_and_misses(), self.cache_v6.hits_and_misses()];
+        (v4.0 + v6.0, v4.1 + v6.1)
     }
 
     pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, RouteHops)> {
@@ -276,32 +236,24 @@ impl Fib {
         self.v4.memory() + self.v6.memory()
     }
 
-    fn note_own(&mut self, to: To, before: &Result<Option<HopId>, TableFull>, after: Option<NextHop>) {
-        if let Ok(before) = before {
-            self.own.note(to, before.map(|id| self.hops.at(id)), after);
-        }
-    }
-
-    fn settle(&mut self, before: Result<Option<HopId>, TableFull>, id: HopId) -> Result<(), RouteError> {
+    fn settle(
+        &mut self,
+        to: To,
+        before: Result<Option<HopId>, TableFull>,
+        id: HopId,
+    ) -> Result<(), RouteError> {
+        let before = before.inspect_err(|_| self.hops.give_back(id))?;
+        self.own.note(to, before.map(|id| self.hops.at(id)), Some(self.hops.at(id)));
         match before {
-            Ok(None) => self.forget(),
-            Ok(Some(before)) => {
-                self.let_go(Some(before));
-            }
-            Err(full) => {
-                self.hops.give_back(id);
-                return Err(full.into());
-            }
+            None => self.forget(),
+            Some(before) => self.let_go(before),
         }
         Ok(())
     }
 
-    fn let_go(&mut self, hop: Option<HopId>) -> bool {
-        if let Some(hop) = hop {
-            self.forget();
-            self.hops.give_back(hop);
-        }
-        hop.is_some()
+    fn let_go(&mut self, id: HopId) {
+        self.forget();
+        self.hops.give_back(id);
     }
 
     fn forget(&mut self) {
@@ -330,7 +282,7 @@ mod tests {
         let mut seen = vec![];
         let mut find = |fib: &mut Fib| {
             for _ in 0..2 {
-                let hop = fib.find_v4(0x0a01_0203).map(|id| fib.hop(id));
+                let hop = fib.find_v4(0x0a01_0203).map(|id| fib.hops.at(id));
                 assert_eq!(hop, fib.way_v4(0x0a01_0203));
                 seen.push(hop);
             }
@@ -342,14 +294,13 @@ mod tests {
         find(&mut fib);
         fib.insert_v4("10.0.0.0/8".parse().unwrap(), &NextHop::Discard.into()).unwrap();
         find(&mut fib);
-        assert!(fib.remove_v4("10.0.0.0/8".parse().unwrap()));
-        assert!(!fib.remove_v4("10.0.0.0/8".parse().unwrap()));
+        assert_eq!(fib.remove_v4("10.0.0.0/8".parse().unwrap()), Some(NextHop::Discard));
+        assert_eq!(fib.remove_v4("10.0.0.0/8".parse().unwrap()), None);
         find(&mut fib);
         let expected = [None, Some(DIRECT), Some(NextHop::Local), Some(NextHop::Discard), Some(DIRECT)];
         assert!(seen.chunks(2).zip(expected).all(|(pair, expected)| pair == [expected; 2]));
         // The first of each pair after the first pair was a miss.
-        let stats = fib.cache_stats();
-        assert_eq!((stats.v4_hits, stats.v4_misses), (4, 6));
+        assert_eq!(fib.cache_v4.hits_and_misses(), (4, 6));
     }
 
     #[test]
@@ -370,10 +321,10 @@ mod tests {
                 let found = together.find_v4_ahead(destination, (&ahead, at));
                 assert_eq!(found, one_by_one.find_v4(destination));
             }
-            assert_eq!(together.cache_stats(), one_by_one.cache_stats());
+            assert_eq!(together.cache_v4.hits_and_misses(), one_by_one.cache_v4.hits_and_misses());
         }
-        let stats = together.cache_stats();
-        assert!(stats.v4_hits > 1000 && stats.v4_misses > 1000, "{stats:?}");
+        let (hits, misses) = together.cache_v4.hits_and_misses();
+        assert!(hits > 1000 && misses > 1000, "{hits} and {misses}");
     }
 
     #[test]
@@ -382,10 +333,9 @@ mod tests {
         fib.insert_v6("fd00::/8".parse().unwrap(), &DIRECT.into()).unwrap();
         let full = fib.insert_v6("fe00::/8".parse().unwrap(), &NextHop::Local.into());
         assert_eq!(full, Err(TableFull { limit: 1 }.into()));
-        assert_eq!(fib.find_v6(0xfd << 120 | 5).map(|id| fib.hop(id)), Some(DIRECT));
+        assert_eq!(fib.find_v6(0xfd << 120 | 5).map(|id| fib.hops.at(id)), Some(DIRECT));
         assert!(fib.find_v6(0xfd << 120 | 5).is_some() && fib.find_v6(5).is_none());
-        let stats = fib.cache_stats();
-        assert_eq!((stats.v6_hits, stats.v6_misses), (1, 2));
+        assert_eq!(fib.cache_v6.hits_and_misses(), (1, 2));
         assert_eq!(fib.routes_v6().count(), 1);
     }
 }

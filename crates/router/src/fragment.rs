@@ -1,10 +1,10 @@
 //! Fragmentation of IPv4 packets (RFC 791, 2.3 and 3.2).
 
 use crate::classify::ETHERNET;
+use crate::options::write_checksum;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
-use longwire_wire::checksum::Sum;
 use longwire_wire::{Ipv4, Ipv4Options, ethertype, finish_checksum};
 
 const FIXED: usize = 20;
@@ -101,9 +101,7 @@ fn write_header(packet: &mut [u8], header: &mut Header, field: u16) {
     let bytes = &mut header.bytes[..header.len];
     bytes[2..4].copy_from_slice(&total.to_be_bytes());
     bytes[6..8].copy_from_slice(&field.to_be_bytes());
-    bytes[10..12].fill(0);
-    let checksum = Sum::ZERO.bytes(bytes).checksum();
-    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    write_checksum(bytes);
     packet[..bytes.len()].copy_from_slice(bytes);
 }
 

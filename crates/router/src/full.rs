@@ -3,11 +3,11 @@
 use crate::classify::{ETHERNET, FullIpReason};
 use crate::extension::{BadOptionV6, NotProcessed, Telling, bad_hop_by_hop, open};
 use crate::icmp::UNKNOWN_OPTION;
-use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::minimal::{Hops, longest_packet, lower_hop_limit, lower_ttl};
 use crate::next_hop::{NextHop, v4_key};
 use crate::options::{BadOption, check_options, write_options};
 use crate::police::PolicedWork;
+use crate::ports::{is_link_local, is_link_local_v4};
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -58,51 +58,44 @@ impl Core {
             return self.punt(pool, handle, out).unwrap_or(Fate::Dropped(DropReason::Group));
         }
         if frame[0] & 1 == 1 {
-            return self.broadcast(pool, handle, destination, out);
+            // Only broadcasts to all hosts of a network of the router are accepted (RFC 1122, 3.3.6).
+            let is_own = self.fib.way_v4(destination) == Some(NextHop::Broadcast);
+            let punted = if is_own { self.punt(pool, handle, out) } else { None };
+            return punted.unwrap_or(Fate::Dropped(DropReason::Group));
         }
         if is_link_local_v4(source) || is_link_local_v4(destination) {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v4(destination));
             return if own { self.local_v4(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
-        let (place, neighbour, is_gateway) = match self.one_way(pool, handle, self.fib.way_v4(destination)) {
+        let next = match self.one_way(pool, handle, self.fib.way_v4(destination)) {
             None => {
                 self.error_v4(pool, handle, (icmp_kind::UNREACHABLE, unreachable::NETWORK, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);
             }
             Some(NextHop::Local) => return self.local_v4(pool, handle, out),
             Some(NextHop::Broadcast) => return Fate::Dropped(DropReason::Group),
-            Some(NextHop::Discard | NextHop::Group(_)) => return Fate::Dropped(DropReason::Discard),
-            Some(NextHop::Gateway { port, gateway }) => (port, gateway, true),
-            Some(NextHop::Direct { port }) => (port, v4_key(destination), false),
+            Some(hop) => hop.neighbour(v4_key(destination)),
         };
+        let Some(next) = next else { return Fate::Dropped(DropReason::Discard) };
         if ttl <= 1 {
             self.error_v4(pool, handle, (icmp_kind::TIME_EXCEEDED, 0, 0), out);
             return Fate::Dropped(DropReason::HopLimit);
         }
         // Errors quote the packet as it came.
-        if let Some(reason) = self.refuse_long_v4(pool, handle, place, out) {
+        if let Some(reason) = self.refuse_long_v4(pool, handle, next.port, out) {
             return Fate::Dropped(reason);
         }
-        if has_options && let Some(reason) = self.refuse_options(pool, handle, place, out) {
+        if has_options && let Some(reason) = self.refuse_options(pool, handle, next.port, out) {
             return Fate::Dropped(reason);
         }
         lower_ttl(pool.data_mut(handle));
-        self.resolve(pool, handle, (place, neighbour, is_gateway), out)
+        self.resolve(pool, handle, next, out)
     }
 
     /// The next hop of a packet whose route leads to `routed`: the one to which it is bound; among several
     /// that of its flow.
     fn one_way(&self, pool: &Pool, handle: Handle, routed: Option<NextHop>) -> Option<NextHop> {
         self.bound_way(routed).map(|hop| self.chosen(hop, pool.data(handle)))
-    }
-
-    /// Broadcasts: only those to all hosts of a network of the router are accepted (RFC 1122, 3.3.6).
-    fn broadcast(&mut self, pool: &Pool, handle: Handle, destination: u32, out: &Outbox) -> Fate {
-        let punted = match self.fib.way_v4(destination) {
-            Some(NextHop::Broadcast) => self.punt(pool, handle, out),
-            _ => None,
-        };
-        punted.unwrap_or(Fate::Dropped(DropReason::Group))
     }
 
     /// Processes the options of a packet that leaves by this port.
@@ -167,17 +160,16 @@ impl Core {
             let own = self.ports.at(in_port).is_some_and(|port| port.has_v6(destination));
             return if own { self.local_v6(pool, handle, out) } else { Fate::Dropped(DropReason::Martian) };
         }
-        let (place, neighbour, is_gateway) = match self.one_way(pool, handle, self.fib.way_v6(destination)) {
+        let next = match self.one_way(pool, handle, self.fib.way_v6(destination)) {
             None => {
                 self.error_v6(pool, handle, (icmpv6_kind::UNREACHABLE, unreachable_v6::NO_ROUTE, 0), out);
                 return Fate::Dropped(DropReason::NoRoute);
             }
             Some(NextHop::Local) => return self.local_v6(pool, handle, out),
             Some(NextHop::Broadcast) => return Fate::Dropped(DropReason::Group),
-            Some(NextHop::Discard | NextHop::Group(_)) => return Fate::Dropped(DropReason::Discard),
-            Some(NextHop::Gateway { port, gateway }) => (port, gateway, true),
-            Some(NextHop::Direct { port }) => (port, destination, false),
+            Some(hop) => hop.neighbour(destination),
         };
+        let Some(next) = next else { return Fate::Dropped(DropReason::Discard) };
         if hop_limit <= 1 {
             self.error_v6(pool, handle, (icmpv6_kind::TIME_EXCEEDED, 0, 0), out);
             return Fate::Dropped(DropReason::HopLimit);
@@ -190,14 +182,14 @@ impl Core {
                 return self.refuse_option_v6(pool, handle, bad, out);
             }
         }
-        let Some(port) = self.ports.at(place) else { return Fate::Dropped(DropReason::PortDown) };
+        let Some(port) = self.ports.at(next.port) else { return Fate::Dropped(DropReason::PortDown) };
         let mtu = port.mtu;
         if longest_packet(pool.meta(handle), pool.data(handle), Hops::V6) > mtu {
             self.error_v6(pool, handle, (icmpv6_kind::TOO_BIG, 0, mtu), out);
             return Fate::Dropped(DropReason::Mtu);
         }
         lower_hop_limit(pool.data_mut(handle));
-        self.resolve(pool, handle, (place, neighbour, is_gateway), out)
+        self.resolve(pool, handle, next, out)
     }
 
     /// Sends an error about an option, if the option asks for it (RFC 8200, 4.2).
@@ -321,7 +313,7 @@ const fn too_much(why: FullIpReason) -> Option<DropReason> {
     match why {
         FullIpReason::Arp | FullIpReason::Group | FullIpReason::LinkLocal => None,
         FullIpReason::NoRoute => Some(DropReason::NoRoute),
-        FullIpReason::Expired => Some(DropReason::HopLimit),
+        FullIpReason::HopLimit => Some(DropReason::HopLimit),
         _ => Some(DropReason::SlowPath),
     }
 }

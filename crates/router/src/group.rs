@@ -120,18 +120,9 @@ impl Group {
     }
 }
 
-/// A next hop, and the end of its hash region.
-#[derive(Debug, Clone, Copy)]
-struct Choice {
-    last: u32,
-    port: u16,
-    /// None if the destination is a neighbour itself.
-    gateway: Option<u128>,
-}
-
-/// A group prepared for lookups.
+/// A group prepared for lookups: the end of each next hop's hash region.
 #[derive(Debug, Default)]
-pub(crate) struct Shares(Box<[Choice]>);
+pub(crate) struct Shares(Box<[(u32, NextHop)]>);
 
 impl Shares {
     pub fn new(group: &Group) -> Self {
@@ -139,24 +130,15 @@ impl Shares {
         let mut sum = 0;
         let choice = |member: &Member| {
             sum += u64::from(member.weight);
-            let last = ((sum << 32) / total - 1) as u32;
-            match member.hop {
-                NextHop::Gateway { port, gateway } => Some(Choice { last, port, gateway: Some(gateway) }),
-                NextHop::Direct { port } => Some(Choice { last, port, gateway: None }),
-                _ => None,
-            }
+            (((sum << 32) / total - 1) as u32, member.hop)
         };
-        Self(group.members().iter().filter_map(choice).collect())
+        Self(group.members().iter().map(choice).collect())
     }
 
     /// The next hop of a flow with this hash.
     pub fn of(&self, hash: u32) -> NextHop {
-        let at = self.0.partition_point(|choice| choice.last < hash);
-        match self.0.get(at) {
-            Some(&Choice { port, gateway: Some(gateway), .. }) => NextHop::Gateway { port, gateway },
-            Some(&Choice { port, gateway: None, .. }) => NextHop::Direct { port },
-            None => NextHop::Discard,
-        }
+        let at = self.0.partition_point(|(last, _)| *last < hash);
+        self.0.get(at).map_or(NextHop::Discard, |(_, hop)| *hop)
     }
 }
 

@@ -1,10 +1,10 @@
 //! ICMP of routers: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and echo replies.
 
 use crate::classify::ETHERNET;
-use crate::link_local::{is_link_local, is_link_local_v4};
-use crate::next_hop::{NextHop, key_v4, v4_key};
+use crate::next_hop::{NextHop, NextNeighbour, key_v4, v4_key};
 use crate::options::{BadOption, echoed, write_checksum};
 use crate::police::PolicedWork;
+use crate::ports::{is_link_local, is_link_local_v4};
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -36,14 +36,6 @@ struct ReplyHeader<'a> {
     source: Option<u32>,
     destination: u32,
     options: &'a [u8],
-}
-
-/// Output port and neighbour of a packet that the router originates.
-#[derive(Debug, Clone, Copy)]
-struct OwnHop {
-    port: u16,
-    neighbour: u128,
-    is_gateway: bool,
 }
 
 impl Core {
@@ -225,12 +217,12 @@ impl Core {
         // A link-local address is behind the ingress port of the request.
         let link = is_link_local_v4(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };
-        let hop = self.own_hop(pool, handle, way, v4_key(destination));
+        let hop = way.and_then(|hop| self.chosen(hop, pool.data(handle)).neighbour(v4_key(destination)));
         let frame = pool.data_mut(handle);
         if source.is_none()
             && let Some(hop) = hop
         {
-            let neighbour = key_v4(hop.neighbour).unwrap_or(destination);
+            let neighbour = key_v4(hop.address).unwrap_or(destination);
             let source = self.ports.source_v4_to(hop.port, neighbour).unwrap_or_default();
             frame[ETHERNET..ETHERNET + V4].copy_from_slice(&Ipv4Header { source, ..header }.bytes());
         }
@@ -263,8 +255,8 @@ impl Core {
         frame[ETHERNET..ETHERNET + V6].copy_from_slice(&header.bytes());
         let link = is_link_local(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v6(destination) };
-        let hop = self.own_hop(pool, handle, way, destination);
-        let leaving = hop.and_then(|hop| self.ports.source_v6_to(hop.port, hop.neighbour, destination));
+        let hop = way.and_then(|hop| self.chosen(hop, pool.data(handle)).neighbour(destination));
+        let leaving = hop.and_then(|hop| self.ports.source_v6_to(hop.port, hop.address, destination));
         let source = source.or(leaving).unwrap_or_default();
         let frame = pool.data_mut(handle);
         frame[ETHERNET..ETHERNET + V6].copy_from_slice(&Ipv6Header { source, ..header }.bytes());
@@ -273,31 +265,12 @@ impl Core {
         self.send_own(pool, handle, hop, out);
     }
 
-    /// Output port and neighbour of a packet that the router originates, by a route to `way`.
-    fn own_hop(
-        &self,
-        pool: &Pool,
-        handle: Handle,
-        way: Option<NextHop>,
-        destination: u128,
-    ) -> Option<OwnHop> {
-        match way.map(|hop| self.chosen(hop, pool.data(handle))) {
-            Some(NextHop::Gateway { port, gateway }) => {
-                Some(OwnHop { port, neighbour: gateway, is_gateway: true })
-            }
-            Some(NextHop::Direct { port }) => {
-                Some(OwnHop { port, neighbour: destination, is_gateway: false })
-            }
-            _ => None,
-        }
-    }
-
     /// Sends a packet that the router originates from its own outbox.
-    fn send_own(&mut self, pool: &mut Pool, handle: Handle, hop: Option<OwnHop>, out: &mut Outbox) {
+    fn send_own(&mut self, pool: &mut Pool, handle: Handle, hop: Option<NextNeighbour>, out: &mut Outbox) {
         let fate = match hop {
-            Some(OwnHop { port, neighbour, is_gateway }) => {
-                pool.meta_mut(handle).in_port = port;
-                self.resolve(pool, handle, (port, neighbour, is_gateway), out)
+            Some(next) => {
+                pool.meta_mut(handle).in_port = next.port;
+                self.resolve(pool, handle, next, out)
             }
             None => Fate::Dropped(DropReason::NoRoute),
         };

@@ -1,8 +1,7 @@
 //! Packets from outside with a source address of the router (RFC 1812, 5.3.7).
 
 use crate::classify::{Class, ETHERNET};
-use crate::link_local::is_link_local;
-use crate::ports::RouterPort;
+use crate::ports::{RouterPort, is_link_local};
 use crate::state::Core;
 use longwire_block::DropReason;
 use longwire_wire::ethertype;

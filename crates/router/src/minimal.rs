@@ -7,8 +7,9 @@ use crate::adjacency::Adjacency;
 use crate::classify::{Class, Classify, ETHERNET, FullIpReason};
 use crate::fib::Ahead;
 use crate::forwarder::Programs;
+use crate::group::flow_hash;
 use crate::neighbour::Resolution;
-use crate::next_hop::{NextHop, v4_key};
+use crate::next_hop::{NextHop, NextNeighbour, v4_key};
 use crate::ports::RouterPort;
 use crate::prefix::HopId;
 use crate::state::{Core, Fate};
@@ -47,19 +48,18 @@ impl Core {
     pub fn forward<C: Classify>(
         &mut self,
         classifier: &mut C,
-        (programs, above): (&mut Programs, Option<&mut Above>),
+        (programs, mut above): (&mut Programs, Option<&mut Above>),
         pool: &mut Pool,
         batch: &Batch,
         out: &mut Outbox,
     ) {
-        let mut above = above;
         let handles = batch.as_slice();
         let mut classes = [Class::Dropped(DropReason::PortDown); BATCH];
         let dropped = self.classify(classifier, pool, handles, &mut classes);
         let mut left = handles;
-        if !programs.is_empty() {
+        if !programs.table.is_empty() {
             let is_sampled = programs.is_sampled();
-            if programs.are_plain() && !is_sampled {
+            if programs.table.plain && !is_sampled {
                 left = programs.rule_plain((self, classifier), pool, (handles, dropped), &mut classes);
             } else {
                 let packets = (handles, &mut classes);
@@ -231,6 +231,17 @@ impl Core {
         }
     }
 
+    /// The next hop of a packet whose route leads to `hop`: among several, that of its flow.
+    #[inline]
+    pub fn chosen(&self, hop: NextHop, frame: &[u8]) -> NextHop {
+        if let NextHop::Group(_) = hop { self.chosen_of_several(hop, frame) } else { hop }
+    }
+
+    #[inline(never)]
+    fn chosen_of_several(&self, hop: NextHop, frame: &[u8]) -> NextHop {
+        self.fib.hops.member(hop, flow_hash(frame, self.seed))
+    }
+
     /// Sends a packet to its next hop, if there is one: TTL and Ethernet addresses change.
     #[inline(always)]
     fn pass_on(
@@ -242,13 +253,13 @@ impl Core {
         out: &mut Outbox,
     ) -> Fate {
         let Some(id) = id else { return self.exceptional(pool, handle, FullIpReason::NoRoute, out) };
-        let adjacency = self.fib.adjacency(id);
+        let adjacency = self.fib.hops.adjacency(id);
         let (meta, frame) = pool.head_mut(handle);
         if adjacency.holds(self.revision(), Nanos(meta.arrival)) {
             return send(meta, frame, adjacency, hops)
                 .unwrap_or_else(|| self.exceptional(pool, handle, FullIpReason::TooBig, out));
         }
-        self.pass_on_by(pool, handle, (self.fib.hop(id), destination), (hops, Some(id)), out)
+        self.pass_on_by(pool, handle, (self.fib.hops.at(id), destination), (hops, Some(id)), out)
     }
 
     /// Sends a packet to this next hop without its adjacency. Stores the adjacency if the next hop is a
@@ -280,7 +291,7 @@ impl Core {
         };
         let adjacency = Adjacency::new(port, (mac, until), self.revision());
         if let (NextHop::Gateway { .. }, Some(id)) = (hop, id) {
-            self.fib.note_adjacency(id, adjacency);
+            self.fib.hops.note_adjacency(id, adjacency);
         }
         let (meta, frame) = pool.head_mut(handle);
         send(meta, frame, &adjacency, hops)
@@ -305,7 +316,8 @@ impl Core {
     ) -> Fate {
         if switched {
             out.because_of(pool.meta(handle));
-            return self.resolve(pool, handle, (place, neighbour, true), out);
+            let next = NextNeighbour { port: place, address: neighbour, is_gateway: true };
+            return self.resolve(pool, handle, next, out);
         }
         self.exceptional(pool, handle, FullIpReason::Unresolved, out)
     }

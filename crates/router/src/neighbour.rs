@@ -131,8 +131,9 @@ struct PendingRequest {
     address: u128,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum NeighbourState {
+    #[default]
     Free,
     Incomplete,
     Reachable,
@@ -141,7 +142,14 @@ enum NeighbourState {
     Permanent,
 }
 
-#[derive(Debug, Clone, Copy)]
+impl NeighbourState {
+    /// Whether a request is pending.
+    fn is_asked(self) -> bool {
+        matches!(self, Self::Incomplete | Self::Probe)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     address: u128,
     /// Time of its last answer, or of its creation.
@@ -158,20 +166,6 @@ struct Slot {
     /// It is a gateway of routes.
     is_gateway: bool,
 }
-
-const FREE: Slot = Slot {
-    address: 0,
-    confirmed: Nanos::ZERO,
-    first: Handle::NONE,
-    last: Handle::NONE,
-    port: 0,
-    waiting: 0,
-    mac: [0; 6],
-    state: NeighbourState::Free,
-    tries: 0,
-    unasked: false,
-    is_gateway: false,
-};
 
 /// Most slots that a search visits.
 const REACH: usize = 32;
@@ -230,11 +224,8 @@ impl Neighbours {
             NeighbourState::Stale => now,
             NeighbourState::Free | NeighbourState::Incomplete => return (Resolution::Unknown, Nanos::NEVER),
         };
-        if now < until {
-            (Resolution::Known(slot.mac), until)
-        } else {
-            (Resolution::Doubtful(slot.mac), until)
-        }
+        let found = if now < until { Resolution::Known(slot.mac) } else { Resolution::Doubtful(slot.mac) };
+        (found, until)
     }
 
     /// A number that grows whenever the result of [`Neighbours::find`] may change, other than with time.
@@ -269,7 +260,7 @@ impl Neighbours {
                     tries: 1,
                     confirmed: now,
                     is_gateway,
-                    ..FREE
+                    ..Slot::default()
                 };
                 let at = self.insert(slot, now)?;
                 self.ask_at(port, address, now + self.limits.retransmit);
@@ -306,10 +297,7 @@ impl Neighbours {
 
     /// Whether there is a pending request for the neighbour.
     pub fn is_asked(&self, port: u16, address: u128) -> bool {
-        let at = self.place(port, address);
-        at.is_some_and(|at| {
-            matches!(self.slots[at].state, NeighbourState::Incomplete | NeighbourState::Probe)
-        })
+        self.place(port, address).is_some_and(|at| self.slots[at].state.is_asked())
     }
 
     /// Stores the MAC address of a neighbour. Returns the packets that waited for it.
@@ -330,7 +318,7 @@ impl Neighbours {
                     state: NeighbourState::Stale,
                     confirmed: now,
                     unasked: true,
-                    ..FREE
+                    ..Slot::default()
                 };
                 self.unasked += usize::from(self.insert(slot, now).is_some());
             }
@@ -349,7 +337,7 @@ impl Neighbours {
             }
             _ => return Waiting::NONE,
         }
-        let was_asked = matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe);
+        let was_asked = slot.state.is_asked();
         slot.state = if flags.solicited { NeighbourState::Reachable } else { NeighbourState::Stale };
         (slot.mac, slot.confirmed) = (mac, now);
         if flags.solicited && slot.unasked {
@@ -367,15 +355,15 @@ impl Neighbours {
     pub fn set(&mut self, port: u16, address: u128, mac: [u8; 6]) -> bool {
         if let Some(at) = self.place(port, address) {
             let slot = self.slots.change(at);
-            if matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe) {
+            if slot.state.is_asked() {
                 return false;
             }
             self.unasked -= usize::from(slot.unasked);
             (slot.mac, slot.state, slot.unasked) = (mac, NeighbourState::Permanent, false);
             return true;
         }
-        self.insert(Slot { address, port, mac, state: NeighbourState::Permanent, ..FREE }, Nanos::ZERO)
-            .is_some()
+        let new = Slot { address, port, mac, state: NeighbourState::Permanent, ..Slot::default() };
+        self.insert(new, Nanos::ZERO).is_some()
     }
 
     /// Time of the next due work.
@@ -391,32 +379,29 @@ impl Neighbours {
         }
         let first = (0..self.asked.len()).min_by_key(|&at| (self.asked[at].due, at))?;
         let PendingRequest { due, port, address } = self.asked[first];
-        let Some(at) = self.place(port, address) else {
-            // Pending neighbours are never evicted; if one were, it must not stay due forever.
-            self.asked.remove(first);
-            self.note_due();
-            return self.next_due(now);
-        };
-        let slot = self.slots.change(at);
-        if !matches!(slot.state, NeighbourState::Incomplete | NeighbourState::Probe) {
-            let mac = slot.mac;
-            let waiting = self.unqueue(at);
-            self.asked.remove(first);
-            self.note_due();
-            return Some(DueWork::Noted { port, mac, waiting });
+        let at = self.place(port, address);
+        let mut is_asked = false;
+        if let Some(at) = at {
+            let slot = self.slots.change(at);
+            is_asked = slot.state.is_asked();
+            if is_asked && slot.tries < self.limits.tries {
+                slot.tries += 1;
+                let mac = (slot.state == NeighbourState::Probe).then_some(slot.mac);
+                let is_gateway = slot.is_gateway;
+                self.asked[first].due = due.max(now) + self.limits.retransmit;
+                self.note_due();
+                return Some(DueWork::Ask { port, address, mac, is_gateway });
+            }
         }
-        if slot.tries < self.limits.tries {
-            slot.tries += 1;
-            let mac = (slot.state == NeighbourState::Probe).then_some(slot.mac);
-            let is_gateway = slot.is_gateway;
-            self.asked[first].due = due.max(now) + self.limits.retransmit;
-            self.note_due();
-            return Some(DueWork::Ask { port, address, mac, is_gateway });
-        }
-        let waiting = self.unqueue(at);
-        self.remove(at);
         self.asked.remove(first);
         self.note_due();
+        // Pending neighbours are never evicted; if one were, it must not stay due forever.
+        let Some(at) = at else { return self.next_due(now) };
+        let (mac, waiting) = (self.slots[at].mac, self.unqueue(at));
+        if !is_asked {
+            return Some(DueWork::Noted { port, mac, waiting });
+        }
+        self.remove(at);
         Some(DueWork::GivenUp { port, address, waiting })
     }
 
@@ -485,7 +470,7 @@ impl Neighbours {
                 hole = next;
             }
         }
-        *self.slots.change(hole) = FREE;
+        *self.slots.change(hole) = Slot::default();
         self.used -= 1;
     }
 

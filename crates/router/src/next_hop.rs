@@ -27,6 +27,17 @@ pub enum NextHop {
     Group(GroupId),
 }
 
+/// A neighbour to which a packet goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NextNeighbour {
+    /// Index of its port in the plan.
+    pub port: u16,
+    /// Its address, as written by [`neighbour_key`].
+    pub address: u128,
+    /// Whether it is a gateway of routes.
+    pub is_gateway: bool,
+}
+
 /// Number of a group of next hops, assigned by its router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub(crate) u16);
@@ -41,6 +52,17 @@ impl NextHop {
     pub const fn port(self) -> Option<u16> {
         match self {
             Self::Gateway { port, .. } | Self::Direct { port } => Some(port),
+            Self::Local | Self::Broadcast | Self::Discard | Self::Group(_) => None,
+        }
+    }
+
+    /// The neighbour to which a packet to `destination` goes, if it goes to one.
+    pub(crate) const fn neighbour(self, destination: u128) -> Option<NextNeighbour> {
+        match self {
+            Self::Gateway { port, gateway } => {
+                Some(NextNeighbour { port, address: gateway, is_gateway: true })
+            }
+            Self::Direct { port } => Some(NextNeighbour { port, address: destination, is_gateway: false }),
             Self::Local | Self::Broadcast | Self::Discard | Self::Group(_) => None,
         }
     }

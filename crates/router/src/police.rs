@@ -1,10 +1,12 @@
 //! Policing of exceptional work: rate limits by the packets' times.
 
 use longwire_punt::Bucket;
+use longwire_settings::{Choice, Form, Grammar};
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// Kinds of policed work, with separate limits for each port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Choice)]
 pub enum PolicedWork {
     /// Packets for full IP, except multicast and neighbour messages.
     Exceptions,
@@ -32,36 +34,9 @@ pub enum PolicedWork {
 }
 
 impl PolicedWork {
-    /// Every kind.
-    pub const ALL: [Self; 11] = [
-        Self::Exceptions,
-        Self::Errors,
-        Self::Echo,
-        Self::Options,
-        Self::Fragments,
-        Self::Neighbours,
-        Self::Requests,
-        Self::ControlRouting,
-        Self::ControlPing,
-        Self::ControlOptions,
-        Self::ControlOther,
-    ];
-
     /// Its name in statistics.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exceptions => "exceptions",
-            Self::Errors => "errors",
-            Self::Echo => "echo",
-            Self::Options => "options",
-            Self::Fragments => "fragments",
-            Self::Neighbours => "neighbours",
-            Self::Requests => "requests",
-            Self::ControlRouting => "control-routing",
-            Self::ControlPing => "control-ping",
-            Self::ControlOptions => "control-options",
-            Self::ControlOther => "control-other",
-        }
+        Self::WORDS[self as usize]
     }
 }
 
@@ -73,6 +48,43 @@ pub struct Limit {
     /// Burst, at least 1.
     pub burst: u32,
 }
+
+/// An average rate per second and a burst: `1000/s burst 64`. Without a burst, that of the default applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frequency {
+    rate: u32,
+    burst: Option<u32>,
+}
+
+impl Frequency {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("\"{text}\" is not a frequency; write one such as \"1000/s\" or \"1000/s burst 64\"");
+        let (rate, burst) = match text.trim().split_once("burst") {
+            Some((rate, burst)) => (rate, Some(burst.trim().parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        if burst == Some(0) {
+            return Err("a burst of 0 allows nothing; write 1 or more".into());
+        }
+        let rate = rate.trim().strip_suffix("/s").ok_or_else(wrong)?.trim().replace('_', "");
+        Ok(Self { rate: rate.parse().map_err(|_| wrong())?, burst })
+    }
+
+    /// The router's limit, with the burst of `default` if none is given.
+    pub fn limit(self, default: Self) -> Limit {
+        let burst = self.burst.or(default.burst).unwrap_or(self.rate);
+        Limit { rate: self.rate, burst }
+    }
+}
+
+/// A rate limit: a [`Frequency`].
+pub const FREQUENCY: Grammar = Grammar {
+    wanted: "a frequency such as \"1000/s\" or \"1000/s burst 64\"",
+    read: |text, _| Ok(Arc::new(Frequency::read(text)?)),
+    examples: &["1000/s", "20_000/s burst 1024"],
+    form: Some(Form { pattern: "^ *[0-9_]+ */s *(burst +[0-9]+ *)?$", numbers: false }),
+};
 
 /// The limits of each kind of work for each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,13 +157,14 @@ impl Limits {
 #[derive(Debug)]
 pub(crate) struct Police {
     buckets: Vec<[Bucket; PolicedWork::ALL.len()]>,
-    refused: [u64; PolicedWork::ALL.len()],
+    /// Number of refusals of each kind of work, by its number.
+    pub refused: [u64; PolicedWork::ALL.len()],
 }
 
 impl Police {
     pub fn new(limits: &Limits, ports: usize) -> Self {
-        let each = PolicedWork::ALL.map(|work| {
-            let Limit { rate, burst } = limits.of(work);
+        let each = std::array::from_fn(|work| {
+            let Limit { rate, burst } = limits.of(PolicedWork::ALL[work]);
             Bucket::new(rate.into(), burst.into())
         });
         Self { buckets: vec![each; ports], refused: [0; PolicedWork::ALL.len()] }
@@ -163,11 +176,6 @@ impl Police {
         let allowed = self.buckets[port][work as usize].take(now);
         self.refused[work as usize] += u64::from(!allowed);
         allowed
-    }
-
-    /// Number of refusals of each kind of work, in the order of [`PolicedWork::ALL`].
-    pub const fn refused(&self) -> [u64; PolicedWork::ALL.len()] {
-        self.refused
     }
 }
 
@@ -189,6 +197,18 @@ mod tests {
             police.allows(1, PolicedWork::Errors, Nanos(5))
                 && police.allows(0, PolicedWork::Options, Nanos(5))
         );
-        assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(police.refused, [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn frequencies_are_read() {
+        let default = Frequency { rate: 7, burst: Some(9) };
+        let limit = |text| Frequency::read(text).unwrap().limit(default);
+        assert_eq!(limit("1000/s"), Limit { rate: 1000, burst: 9 });
+        assert_eq!(limit("20_000 /s burst 1024"), Limit { rate: 20_000, burst: 1024 });
+        assert_eq!(limit("0/s"), Limit { rate: 0, burst: 9 });
+        for bad in ["", "1000", "-1/s", "1/s burst", "1/s burst 0", "5000000000/s", "1/ms"] {
+            assert!(Frequency::read(bad).is_err(), "{bad}");
+        }
     }
 }

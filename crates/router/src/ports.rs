@@ -1,6 +1,5 @@
 //! A router's ports: indices, MAC and IP addresses, MTUs.
 
-use crate::link_local::is_link_local;
 use crate::prefix::{Address, Prefix};
 use longwire_wire::solicited_node;
 use std::net::IpAddr;
@@ -8,6 +7,18 @@ use thiserror::Error;
 
 /// Minimum MTU of a port, as required by IPv6 (RFC 8200, 5).
 pub const LEAST_MTU: u32 = 1280;
+
+/// 169.254.0.0/16, which no router forwards (RFC 3927, 7).
+#[inline]
+pub(crate) const fn is_link_local_v4(address: u32) -> bool {
+    address >> 16 == 0xa9fe
+}
+
+/// fe80::/10 (RFC 4291, 2.5.6).
+#[inline]
+pub(crate) const fn is_link_local(address: u128) -> bool {
+    address >> 118 == 0x3fa
+}
 
 /// An address of a router with the length of its network's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +35,9 @@ impl<A: Address> InterfaceAddress<A> {
         other.masked(self.len) == self.address.masked(self.len)
     }
 }
+
+/// The addresses of a port, of both families.
+pub type PortAddresses = (Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>);
 
 /// One port of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,8 +136,9 @@ pub enum PortsError {
 /// A router's ports, found by index.
 #[derive(Debug)]
 pub(crate) struct Ports {
-    list: Vec<RouterPort>,
-    places: Vec<u16>,
+    /// In the order of their indices.
+    pub list: Vec<RouterPort>,
+    pub places: Vec<u16>,
     first: u16,
     /// By index from `first` on: the number in `list`, also of a port that is down, or [`NOBODY`].
     numbers: Vec<u16>,
@@ -186,16 +201,10 @@ impl Ports {
 
     /// Replaces the addresses of the port with this index, except its link-local one, and returns the
     /// previous ones.
-    #[expect(clippy::type_complexity, reason = "two lists, of two families")]
-    pub fn set_addresses(
-        &mut self,
-        place: u16,
-        v4: Vec<InterfaceAddress<u32>>,
-        v6: Vec<InterfaceAddress<u128>>,
-    ) -> Result<(Vec<InterfaceAddress<u32>>, Vec<InterfaceAddress<u128>>), PortsError> {
+    pub fn set_addresses(&mut self, place: u16, new: PortAddresses) -> Result<PortAddresses, PortsError> {
         let number = self.places.binary_search(&place).map_err(|_| PortsError::None)?;
         let RouterPort { mac, mtu, .. } = self.list[number];
-        let mut port = RouterPort { place, mac, mtu, v4, v6 };
+        let mut port = RouterPort { place, mac, mtu, v4: new.0, v6: new.1 };
         check(&port)?;
         let address = port.link_local();
         if !port.has_v6(address) {
@@ -203,14 +212,6 @@ impl Ports {
         }
         let RouterPort { v4, v6, .. } = std::mem::replace(&mut self.list[number], port);
         Ok((v4, v6))
-    }
-
-    pub fn list(&self) -> &[RouterPort] {
-        &self.list
-    }
-
-    pub fn places(&self) -> &[u16] {
-        &self.places
     }
 
     /// Index of the port with this network, by one of its addresses.
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn ports_are_found_by_place() {
         let ports = Ports::new(vec![port(9, 1500, 0x0a00_0101), port(4, 1500, 0x0a00_0001)]).unwrap();
-        assert_eq!(ports.places(), [4, 9]);
+        assert_eq!(ports.places, [4, 9]);
         for (place, number) in
             [(0, None), (4, Some(0)), (5, None), (9, Some(1)), (10, None), (u16::MAX, None)]
         {
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!((ports.source_v4(9), ports.source_v4(7)), (Some(0x0a00_0101), Some(0x0a00_0001)));
         // RFC 4291, appendix A: the universal bit is inverted, fffe is inserted.
         let link_local = 0xfe80_0000_0000_0000_0000_00ff_fe00_0009;
-        assert_eq!((ports.source_v6(9), ports.list()[1].has_v6(link_local)), (Some(link_local), true));
+        assert_eq!((ports.source_v6(9), ports.list[1].has_v6(link_local)), (Some(link_local), true));
     }
 
     #[test]

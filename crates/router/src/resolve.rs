@@ -3,7 +3,7 @@
 use crate::classify::ETHERNET;
 use crate::minimal::{Hops, longest_packet, trim_packet};
 use crate::neighbour::{AnswerFlags, DueWork, Resolution, Waiting};
-use crate::next_hop::{key_v4, v4_key};
+use crate::next_hop::{NextNeighbour, key_v4, v4_key};
 use crate::police::PolicedWork;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
@@ -20,15 +20,16 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 const ARP_LEN: usize = 28;
 
 impl Core {
-    /// Sends a packet to a neighbour at the port `place`; it waits while the MAC address is unknown. TTL is
-    /// decremented already, and the outbox knows the cause.
+    /// Sends a packet to a neighbour; it waits while the MAC address is unknown. TTL is decremented already,
+    /// and the outbox knows the cause.
     pub fn resolve(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        (place, neighbour, is_gateway): (u16, u128, bool),
+        next: NextNeighbour,
         out: &mut Outbox,
     ) -> Fate {
+        let NextNeighbour { port: place, address: neighbour, is_gateway } = next;
         // Nobody can be asked there, and errors about neighbours would be wrong.
         if self.ports.at(place).is_none() {
             return Fate::Dropped(DropReason::PortDown);
@@ -195,9 +196,7 @@ impl Core {
         let source = ip.source();
         // Fragmented neighbour messages are ignored, even atomic fragments (RFC 6980, 5).
         let read = Discovery::read(&ip, packet, transport.offset).filter(|_| !transport.is_fragment);
-        let Some(message) = read else {
-            return Some(Fate::Dropped(DropReason::BadHeader));
-        };
+        let Some(message) = read else { return Some(Fate::Dropped(DropReason::BadHeader)) };
         let port = self.ports.at(place)?;
         // The router's own address answers for its network's anycast address.
         let any = port.behind_anycast(message.target);

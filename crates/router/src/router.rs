@@ -3,7 +3,7 @@
 use crate::above::Above;
 use crate::before::Before;
 use crate::classify::{Classify, FullIpReason, IpClassifier};
-use crate::control::{Control, ControlPort, PUNTED};
+use crate::control::{Confirmation, Control, ControlPort};
 use crate::fib::{Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
 use crate::group::RouteHops;
@@ -11,7 +11,7 @@ use crate::meter::Meter;
 use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::next_hop::{NextHop, neighbour_key};
 use crate::police::{Limits, Police, PolicedWork};
-use crate::ports::{Ports, PortsError, RouterPort};
+use crate::ports::{PortAddresses, Ports, PortsError, RouterPort, is_link_local};
 use crate::prefix::{HopId, Prefix, PrefixError};
 use crate::sharing::{Host, ReweighError, Sharing, SharingConfig, SharingError};
 use crate::state::{Core, Counts};
@@ -19,6 +19,7 @@ use longwire_block::{Node, NodeStats, Outbox, ProcessorStats};
 use longwire_packet::{Batch, Pool};
 use longwire_punt::Punt;
 use longwire_sched::Weight;
+use longwire_settings::Choice;
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub enum RouterError {
 #[derive(Debug)]
 pub struct Router<C = IpClassifier> {
     classifier: C,
-    core: Core,
+    pub(crate) core: Core,
     programs: Programs,
     above: Option<Box<Above>>,
     sharing: Option<Box<Sharing>>,
@@ -91,8 +92,8 @@ impl<C: Classify> Router<C> {
     /// As [`Router::new`].
     pub fn with_classifier(config: RouterConfig, classifier: C) -> Result<Self, RouterError> {
         let ports = Ports::new(config.ports)?;
-        let police = Police::new(&config.police, ports.list().len());
-        let neighbours = Neighbours::new(config.neighbours, ports.places(), config.seed);
+        let police = Police::new(&config.police, ports.list.len());
+        let neighbours = Neighbours::new(config.neighbours, &ports.places, config.seed);
         let mut core = Core {
             fib: Fib::new(config.fib),
             ports,
@@ -105,14 +106,12 @@ impl<C: Classify> Router<C> {
             id: 0,
             seed: config.seed,
         };
-        for port in core.ports.list().to_vec() {
+        for port in core.ports.list.clone() {
             core.add_own_routes(&port)?;
         }
-        let none = Forwarders::none(config.admission, core.ports.places(), config.seed);
-        let sharing = match config.sharing {
-            Some(sharing) => Some(Box::new(Sharing::new(sharing, core.ports.list().len(), config.seed)?)),
-            None => None,
-        };
+        let none = Forwarders::none(config.admission, &core.ports.places, config.seed);
+        let sharing = config.sharing.map(|sharing| Sharing::new(sharing, core.ports.list.len(), config.seed));
+        let sharing = sharing.transpose()?.map(Box::new);
         Ok(Self { classifier, core, programs: Programs::new(none), above: None, sharing })
     }
 
@@ -142,12 +141,32 @@ impl<C: Classify> Router<C> {
 
     /// Removes an IPv4 route. Returns whether there was one.
     pub fn remove_route_v4(&mut self, prefix: Prefix<u32>) -> bool {
-        self.core.fib.remove_v4(prefix)
+        self.core.fib.remove_v4(prefix).is_some()
     }
 
     /// Removes an IPv6 route. Returns whether there was one.
     pub fn remove_route_v6(&mut self, prefix: Prefix<u128>) -> bool {
-        self.core.fib.remove_v6(prefix)
+        self.core.fib.remove_v6(prefix).is_some()
+    }
+
+    /// Removes an IPv4 route. If it replaced a port's connected route, that one is restored. Returns whether
+    /// there was a route to remove.
+    ///
+    /// # Errors
+    /// If the connected route can't be restored because there are too many next hops. The route is removed
+    /// even then.
+    pub fn withdraw_route_v4(&mut self, prefix: Prefix<u32>) -> Result<bool, RouteError> {
+        let own = self.core.ports.near_v4(prefix).map(|port| NextHop::Direct { port });
+        self.core.fib.withdraw_v4(prefix, own)
+    }
+
+    /// Removes an IPv6 route, as [`Router::withdraw_route_v4`] does.
+    ///
+    /// # Errors
+    /// As [`Router::withdraw_route_v4`].
+    pub fn withdraw_route_v6(&mut self, prefix: Prefix<u128>) -> Result<bool, RouteError> {
+        let own = self.core.ports.near_v6(prefix).map(|port| NextHop::Direct { port });
+        self.core.fib.withdraw_v6(prefix, own)
     }
 
     /// The IPv4 routes in order, those of own networks and addresses included.
@@ -166,7 +185,7 @@ impl<C: Classify> Router<C> {
     /// If the port is not the router's, or there are too many next hops.
     pub fn number_of(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.check(hop)?;
-        self.core.fib.keep_hop(hop)
+        self.core.fib.hops.take(hop).ok_or(RouteError::TooManyHops)
     }
 
     /// Adds a permanent neighbour. False if there is no room, or it is being resolved.
@@ -174,10 +193,46 @@ impl<C: Classify> Router<C> {
         self.core.ports.number(port).is_some() && self.core.neighbours.set(port, neighbour_key(address), mac)
     }
 
+    /// Replaces a port's addresses; routes to them and their networks are changed separately. Returns the
+    /// previous ones, to be freed off the packet path; the link-local address is kept.
+    ///
+    /// # Errors
+    /// If there is no such port, or an address is invalid for a port; nothing has changed then.
+    pub fn set_addresses(&mut self, port: u16, new: PortAddresses) -> Result<PortAddresses, PortsError> {
+        self.core.ports.set_addresses(port, new)
+    }
+
+    /// Sets a port up or down. Packets from and to a port that is down are dropped. False if there is no such
+    /// port.
+    pub fn set_up(&mut self, port: u16, up: bool) -> bool {
+        if let Some(levels) = self.levels_mut() {
+            levels.set_up(port, up);
+        }
+        self.core.ports.set_up(port, up)
+    }
+
+    /// Stores a neighbour's state in the control plane. False if there is no room, or no such port.
+    pub fn note_neighbour(
+        &mut self,
+        port: u16,
+        address: IpAddr,
+        mac: [u8; 6],
+        known: Confirmation,
+        now: Nanos,
+    ) -> bool {
+        self.core.ports.is_port(port)
+            && self.core.neighbours.note(port, neighbour_key(address), mac, known, now)
+    }
+
+    /// Removes a neighbour, unless packets wait for it. Returns whether it was known.
+    pub fn forget_neighbour(&mut self, port: u16, address: IpAddr) -> bool {
+        self.core.neighbours.forget(port, neighbour_key(address))
+    }
+
     /// The currently installed programs: an immutable table, from which another one is made for
     /// [`Router::replace_forwarders`].
     pub fn forwarders(&self) -> Arc<Forwarders> {
-        Arc::clone(self.programs.table())
+        Arc::clone(&self.programs.table)
     }
 
     /// Replaces the table from which `table` was made, and returns it, to be freed off the packet path.
@@ -189,7 +244,8 @@ impl<C: Classify> Router<C> {
         made_from: &Arc<Forwarders>,
         table: Arc<Forwarders>,
     ) -> Result<Arc<Forwarders>, Arc<Forwarders>> {
-        self.programs.replace(made_from, table)
+        let own = &mut self.programs.table;
+        if Arc::ptr_eq(made_from, own) { Ok(std::mem::replace(own, table)) } else { Err(table) }
     }
 
     /// Installs a prepared program.
@@ -197,30 +253,28 @@ impl<C: Classify> Router<C> {
     /// # Errors
     /// If it exceeds the remaining budget, or names a port that is not the router's.
     pub fn install(&mut self, forwarder: Forwarder) -> Result<Fid, InstallError> {
-        let (fid, table) = self.programs.table().with(forwarder)?;
-        self.programs.put(table);
+        let (fid, table) = self.programs.table.with(forwarder)?;
+        self.programs.table = table;
         Ok(fid)
     }
 
     /// Removes a program. Returns whether it existed.
     pub fn remove(&mut self, fid: Fid) -> bool {
-        match self.programs.table().without(fid) {
-            Some(table) => self.programs.put(table),
-            None => return false,
-        }
+        let Some(table) = self.programs.table.without(fid) else { return false };
+        self.programs.table = table;
         true
     }
 
     /// A copy of a program's state, if it exists.
     pub fn data(&self, fid: Fid) -> Option<Vec<u8>> {
-        let forwarder = self.programs.table().forwarder(fid)?;
+        let forwarder = self.programs.table.forwarder(fid)?;
         Some(self.between_packets(|| forwarder.state().get()))
     }
 
     /// Writes a program's state. False if there is no such program, or the size differs.
     #[must_use]
     pub fn set_data(&mut self, fid: Fid, data: &[u8]) -> bool {
-        let forwarder = self.programs.table().forwarder(fid);
+        let forwarder = self.programs.table.forwarder(fid);
         forwarder.is_some_and(|forwarder| self.between_packets(|| forwarder.state().set(data)))
     }
 
@@ -240,16 +294,12 @@ impl<C: Classify> Router<C> {
 
     /// The levels above, if there are any.
     pub fn levels(&self) -> Option<&Punt> {
-        self.above.as_deref().map(Above::punt)
+        self.above.as_deref().map(|above| &above.punt)
     }
 
     /// The levels above, to add and remove attachments.
     pub fn levels_mut(&mut self) -> Option<&mut Punt> {
-        self.above.as_deref_mut().map(Above::punt_mut)
-    }
-
-    fn up(&self) -> u64 {
-        self.levels().map_or(0, Punt::kept)
+        self.above.as_deref_mut().map(|above| &mut above.punt)
     }
 
     /// Starts sampling the cost of programs and, if processors are shared, measuring the cost of each packet,
@@ -274,7 +324,7 @@ impl<C: Classify> Router<C> {
 
     /// Its scheduler's counters, if processors are shared.
     pub fn processors(&self) -> Option<ProcessorStats> {
-        self.sharing.as_ref().map(|sharing| sharing.stats(self.core.ports.places()))
+        self.sharing.as_ref().map(|sharing| sharing.stats(&self.core.ports.places))
     }
 
     /// The classifier.
@@ -287,7 +337,8 @@ impl<C: Classify> Router<C> {
         let Counts { received, made, forwarded, consumed, dropped, errors, unmade, exceptions } =
             self.core.counts;
         let (neighbours, asked) = self.core.neighbours.counts();
-        let (control, cache) = (self.core.control.as_deref(), self.core.fib.cache_stats());
+        let (cache_hits, cache_misses) = self.core.fib.hits_and_misses();
+        let control = self.core.control.as_deref();
         NodeStats {
             received,
             made,
@@ -297,14 +348,12 @@ impl<C: Classify> Router<C> {
             kept: self.kept(),
             errors,
             unmade,
-            exceptions: counted(FullIpReason::ALL.iter().map(|why| why.name()), exceptions),
-            policed: counted(PolicedWork::ALL.iter().map(|work| work.name()), self.core.police.refused()),
-            punted: control.map_or_else(Vec::new, |control| {
-                counted(PUNTED.iter().map(|work| work.name()), control.punted)
-            }),
+            exceptions: counted(FullIpReason::WORDS, exceptions),
+            policed: counted(PolicedWork::WORDS, self.core.police.refused),
+            punted: control.map_or_else(Vec::new, |control| counted(PolicedWork::WORDS, control.punted)),
             from_control: control.map_or(0, |control| control.sent),
-            cache_hits: cache.v4_hits + cache.v6_hits,
-            cache_misses: cache.v4_misses + cache.v6_misses,
+            cache_hits,
+            cache_misses,
             neighbours: neighbours as u64,
             asked: asked as u64,
             table_bytes: self.core.fib.memory() as u64,
@@ -342,13 +391,35 @@ impl<C: Classify> Router<C> {
     }
 }
 
-impl<C> Router<C> {
-    pub(crate) const fn core(&self) -> &Core {
-        &self.core
-    }
-
-    pub(crate) const fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+impl Core {
+    /// Adds the routes that come with a port: to its networks, to its own addresses, and to the broadcast
+    /// (RFC 1812, 5.3.5) and subnet-router anycast addresses (RFC 4291, 2.6.1) of its networks.
+    fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
+        let (direct, local, broadcast) =
+            (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());
+        for own in &port.v4 {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 32 {
+                self.fib.insert_v4(network, &direct)?;
+            }
+            if own.len < 31 {
+                let last = network.address() | (u32::MAX >> own.len);
+                self.fib.insert_v4(Prefix::host(last), &broadcast)?;
+                self.fib.insert_v4(Prefix::host(network.address()), &broadcast)?;
+            }
+            self.fib.insert_v4(Prefix::host(own.address), &local)?;
+        }
+        for own in port.v6.iter().filter(|own| !is_link_local(own.address)) {
+            let network = Prefix::new(own.address, own.len)?;
+            if own.len < 127 {
+                self.fib.insert_v6(Prefix::host(network.address()), &local)?;
+            }
+            if own.len < 128 {
+                self.fib.insert_v6(network, &direct)?;
+            }
+            self.fib.insert_v6(Prefix::host(own.address), &local)?;
+        }
+        Ok(())
     }
 }
 
@@ -362,11 +433,11 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn takes_trains(&self) -> bool {
-        self.programs.table().is_empty() && self.sharing.is_none()
+        self.programs.table.is_empty() && self.sharing.is_none()
     }
 
     fn ports(&self) -> &[u16] {
-        self.core.ports.places()
+        &self.core.ports.places
     }
 
     fn deadline(&self) -> Nanos {
@@ -378,7 +449,7 @@ impl<C: Classify> Node for Router<C> {
     fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         self.core.tick(pool, now, out);
         if let Some(above) = &mut self.above
-            && above.punt().deadline() <= now
+            && above.punt.deadline() <= now
         {
             above.collect((&mut self.core, &mut self.classifier), pool, now, out);
         }
@@ -400,15 +471,13 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn kept(&self) -> u64 {
+        let up = self.levels().map_or(0, Punt::kept);
         let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.kept());
-        self.core.neighbours.kept() + self.up() + shared
+        self.core.neighbours.kept() + up + shared
     }
 }
 
 /// What is counted by kind, with the kinds' names; only kinds with a count.
-fn counted(
-    names: impl Iterator<Item = &'static str>,
-    packets: impl IntoIterator<Item = u64>,
-) -> Vec<(&'static str, u64)> {
-    names.zip(packets).filter(|(_, packets)| *packets > 0).collect()
+fn counted(names: &[&'static str], packets: impl IntoIterator<Item = u64>) -> Vec<(&'static str, u64)> {
+    names.iter().copied().zip(packets).filter(|(_, packets)| *packets > 0).collect()
 }

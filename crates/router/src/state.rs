@@ -10,6 +10,7 @@ use crate::police::Police;
 use crate::ports::Ports;
 use longwire_block::{CONSUMED, DropReason, KEPT, OUTBOX, Outbox, REFUSED};
 use longwire_packet::{Handle, Pool};
+use longwire_settings::Choice;
 
 /// Slots of the outbox reserved for waiting packets: new packets must not use them.
 const RESERVED: usize = OUTBOX / 4 + longwire_packet::BATCH;

@@ -50,7 +50,7 @@ pub(crate) struct Backlog {
     /// each flow behind the first.
     port_limit: Option<u32>,
     share_limit: Option<u32>,
-    table: Table,
+    pub table: Table,
     room: Room,
     /// Flows that may be evicted: without packets inside or a turn, and without an assigned weight or port.
     idle: Idle,
@@ -66,10 +66,11 @@ pub(crate) struct Backlog {
     pub waiting: u32,
     /// Those with invalid handles.
     revoked: u32,
-    inside: u32,
+    /// Packets of all states.
+    pub inside: u32,
     /// Position of the search for an idle flow.
     hand: u32,
-    settings: Settings,
+    pub settings: Settings,
 }
 
 impl Backlog {
@@ -77,7 +78,7 @@ impl Backlog {
     /// stages.
     pub(crate) fn new(settings: &Settings, first_come: bool, stages: usize) -> Self {
         let mut slots = huge_vec(settings.packets as usize);
-        slots.resize(settings.packets as usize, Slot::FREE);
+        slots.resize(settings.packets as usize, Slot::default());
         let flows = settings.flows as usize;
         let links = |stage: usize| vec![NONE; if stage < stages { flows } else { 0 }];
         Self {
@@ -106,19 +107,6 @@ impl Backlog {
         }
     }
 
-    pub(crate) const fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub(crate) const fn inside(&self) -> u32 {
-        self.inside
-    }
-
-    #[inline]
-    pub(crate) fn find(&self, key: u32) -> Option<u32> {
-        self.table.find(key)
-    }
-
     #[inline]
     pub(crate) fn flow(&self, flow: u32) -> &Flow {
         &self.flows[flow as usize]
@@ -137,10 +125,7 @@ impl Backlog {
     /// Finds the flow of this key, or replaces an idle flow by it; none if all flows are busy.
     #[inline]
     pub(crate) fn find_or_make(&mut self, key: u32) -> Option<u32> {
-        if let Some(flow) = self.table.find(key) {
-            return Some(flow);
-        }
-        self.make(key)
+        self.table.find(key).or_else(|| self.make(key))
     }
 
     fn make(&mut self, key: u32) -> Option<u32> {
@@ -281,12 +266,6 @@ impl Backlog {
         Counters::of(&place.traffic, &self.rare[flow as usize], place.inside)
     }
 
-    /// Prefetches the table entry of a key.
-    #[inline]
-    pub(crate) fn prefetch_key(&self, key: u32) {
-        self.table.prefetch(key);
-    }
-
     /// Marks a waiting packet's handle as invalid.
     pub(crate) fn revoke(&mut self, slot: u32) {
         self.slots[slot as usize].state = PacketState::Revoked;
@@ -405,11 +384,6 @@ impl Backlog {
     pub(crate) fn has_enough(&self, flow: u32) -> bool {
         let place = self.flow(flow);
         self.share_limit.is_some_and(|limit| place.inside - place.waiting_packets >= limit)
-    }
-
-    #[inline]
-    pub(crate) const fn ports(&self) -> u16 {
-        self.settings.ports
     }
 
     /// Frees the slot of a packet that goes to the port.

@@ -70,6 +70,7 @@ mod tests {
         for (per_byte, bytes, ns) in [
             (PerByte::of_ns(80), 127, 10_160),
             (PerByte::of_rate(50_000_000), 127, 20_320),
+            (PerByte::of_rate(3_000_000_000), 1500, 4000),
             (PerByte::of_rate(100_000_000_000), 1518, 121),
             (PerByte::of_rate(0), 1518, 0),
             (PerByte::of_rate(1), 1000, u32::MAX),

@@ -1,4 +1,6 @@
-//! Counters of each flow and of all.
+//! Counters of each flow and of all, and why packets are not taken.
+
+use thiserror::Error;
 
 /// Packets and bytes of a flow, or of all. At any time `in_packets = out_packets + consumed + abandoned +
 /// revoked + those inside`; refused packets are not in `in_packets`.
@@ -79,4 +81,21 @@ pub struct RareCounters {
     pub exploded: u64,
     /// Packets with a cost above their flow's credit of a round.
     pub beyond_quantum: u64,
+}
+
+/// Reason why a packet was not accepted. It is counted; the caller keeps the packet, and drops it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Its flow's queue is full.
+    #[error("the flow's queue is full")]
+    QueueFull,
+    /// The flow table is full, and no flow is idle.
+    #[error("the flow table is full")]
+    TableFull,
+    /// Its flow has used its share of the packet memory, or none is left.
+    #[error("there is no room for more packets of the flow")]
+    NoRoom,
+    /// The message has no valid handle.
+    #[error("the handle is invalid")]
+    Invalid,
 }

@@ -7,13 +7,13 @@
 //! different ports share as if they were in one line. A line that gets all it asks for is charged only for
 //! what it uses, whatever its weight.
 
-use crate::backlog::{Backlog, Gone};
-use crate::discipline::{AnyDiscipline, Spec};
+use crate::Settings;
+use crate::backlog::Backlog;
+use crate::discipline::{AnyDiscipline, later};
 use crate::ports::Ports;
-use crate::{Settings, Warning};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lines {
     lines: Vec<AnyDiscipline>,
     /// By port: offset of its line's virtual time to the common one, and the busy period of its last packet.
@@ -44,39 +44,12 @@ impl Lines {
         let count = if apart { usize::from(settings.ports) } else { 1 };
         let more = (1..count).filter_map(|_| AnyDiscipline::build(name, settings));
         let lines: Vec<_> = std::iter::once(first).chain(more).collect();
-        let (offsets, none) = (vec![(0, 0); lines.len()], Ports::default());
-        Some(Self {
-            lines,
-            offsets,
-            period: 0,
-            now: 0,
-            processors: 0,
-            step: 0,
-            busy: none,
-            held: none,
-            last: 0,
-            alone: None,
-        })
+        Some(Self { offsets: vec![(0, 0); lines.len()], lines, ..Self::default() })
     }
 
-    pub(crate) fn spec(&self) -> &'static Spec {
-        self.lines[0].spec()
-    }
-
-    pub(crate) fn stages(&self) -> usize {
-        self.lines[0].stages()
-    }
-
-    pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
-        self.lines[0].quantum(settings)
-    }
-
-    pub(crate) fn largest(&self, settings: &Settings) -> Option<u64> {
-        self.lines[0].largest(settings)
-    }
-
-    pub(crate) fn warnings(&self, settings: &Settings) -> Vec<Warning> {
-        self.lines[0].warnings(settings)
+    /// One of them: all have the same settings.
+    pub(crate) fn any(&self) -> &AnyDiscipline {
+        &self.lines[0]
     }
 
     #[inline]
@@ -84,16 +57,11 @@ impl Lines {
         self.lines.len() > 1
     }
 
+    /// The line of a flow.
     #[inline]
-    fn line_of(&self, backlog: &Backlog, flow: u32) -> usize {
-        if self.is_apart() { backlog.flow(flow).port.into() } else { 0 }
-    }
-
-    /// Adds a packet. Returns its charge.
-    #[inline]
-    pub(crate) fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
-        let line = self.line_of(backlog, backlog.slot(slot).flow);
-        self.lines[line].enter(backlog, slot, processor, first)
+    pub(crate) fn of(&mut self, backlog: &Backlog, flow: u32) -> &mut AnyDiscipline {
+        let line = if self.is_apart() { backlog.flow(flow).port.into() } else { 0 };
+        &mut self.lines[line]
     }
 
     /// Takes the next packet for a processor.
@@ -102,10 +70,8 @@ impl Lines {
         if self.is_apart() {
             return self.next_of_some_line(backlog);
         }
-        if backlog.ports() == 1 && backlog.is_full(0) {
-            return None;
-        }
-        self.lines[0].next(backlog)
+        let is_full = backlog.settings.ports == 1 && backlog.is_full(0);
+        if is_full { None } else { self.lines[0].next(backlog) }
     }
 
     /// Among the lines with packets that may proceed, the one with the lowest virtual time comes first; ties
@@ -226,35 +192,10 @@ impl Lines {
         }
     }
 
-    /// Marks a packet as processed. It becomes ready for its port once all earlier packets of its flow are.
-    #[inline]
-    pub(crate) fn finish(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>) {
-        let line = self.line_of(backlog, backlog.slot(slot).flow);
-        self.lines[line].finish(backlog, slot, measured);
-    }
-
-    /// Removes a packet that was with a processor and goes to no port. Later ones proceed.
-    pub(crate) fn give_up(&mut self, backlog: &mut Backlog, slot: u32, measured: Option<u32>, because: Gone) {
-        let line = self.line_of(backlog, backlog.slot(slot).flow);
-        self.lines[line].give_up(backlog, slot, measured, because);
-    }
-
     /// The next packet for a port begins to be sent.
     #[inline]
     pub(crate) fn send(&mut self, backlog: &mut Backlog, port: u16) -> Option<u32> {
         let line = if self.is_apart() { usize::from(port) } else { 0 };
         self.lines[line].send(backlog, port)
     }
-
-    /// Adapts to a flow's new weight.
-    pub(crate) fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
-        let line = self.line_of(backlog, flow);
-        self.lines[line].reweighted(backlog, flow, before);
-    }
-}
-
-/// The later of two virtual times.
-#[inline]
-fn later(a: u64, b: u64) -> u64 {
-    if (a.wrapping_sub(b) as i64) < 0 { b } else { a }
 }

@@ -7,8 +7,9 @@ use crate::estimate::Memory;
 use crate::table::NONE;
 
 /// Where a packet is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum PacketState {
+    #[default]
     Free,
     /// In its flow's queue before the processors.
     Waiting,
@@ -32,7 +33,7 @@ pub(crate) enum Gone {
 }
 
 /// A packet, in a cache line of its own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct Slot {
     pub handle: u32,
@@ -51,26 +52,17 @@ pub(crate) struct Slot {
     pub arrived: u64,
 }
 
-impl Slot {
-    /// Without a packet.
-    pub(crate) const FREE: Self = Self {
-        handle: NONE,
-        bytes: 0,
-        flow: NONE,
-        next: NONE,
-        processor: 0,
-        cost: 0,
-        tag: 0,
-        state: PacketState::Free,
-        arrived: 0,
-    };
-}
-
 /// Slots in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     pub first: u32,
     pub last: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::EMPTY
+    }
 }
 
 impl List {
@@ -107,7 +99,7 @@ impl List {
 }
 
 /// A flow's state in a round.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Turn {
     pub credit: i64,
     /// The round of its last credit, or of its end.
@@ -121,8 +113,6 @@ pub(crate) struct Turn {
 const MOST_CREDIT: i64 = 1 << 60;
 
 impl Turn {
-    const NEW: Self = Self { credit: 0, round: 0, active: false, parked: false };
-
     /// Starts again at this time. Since the flow ended, each unit of time has paid `each` / 2 to the `shift`
     /// of its debt: an empty queue does not cancel debts. Remaining credit is lost, except for parked flows,
     /// which always had packets.
@@ -142,7 +132,7 @@ impl Turn {
 /// A flow with its schedulers' state. With a scheduler of rounds, packets use the first two cache lines, and
 /// the first one before processing: with many flows, cache misses dominate a packet's cost. An arriving
 /// packet only touches the first line. Schedulers with tags use the third, too.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Flow {
     /// Before the processors.
@@ -187,25 +177,10 @@ impl Flow {
         Self {
             key,
             weight: 1,
-            waiting: List::EMPTY,
-            waiting_packets: 0,
-            inside: 0,
-            working: List::EMPTY,
-            leaving: List::EMPTY,
-            turn: Turn::NEW,
-            later_turn: Turn::NEW,
-            traffic: Traffic::default(),
-            start: [0; 2],
-            finish: [0; 2],
-            left_over: [0; 2],
-            owed: 0,
-            taken_turn: 0,
-            left_turn: 0,
-            port: 0,
-            pinned: false,
             is_measured: settings.first_estimate.is_some(),
             memory: Memory::new(settings.estimator, first),
             estimate: prices.processing(first),
+            ..Self::default()
         }
     }
 }
@@ -220,7 +195,7 @@ impl Flow {
     #[inline]
     pub(crate) fn move_to(&mut self, port: u16) {
         if port != self.port {
-            (self.port, self.turn, self.start, self.finish) = (port, Turn::NEW, [0; 2], [0; 2]);
+            (self.port, self.turn, self.start, self.finish) = (port, Turn::default(), [0; 2], [0; 2]);
         }
     }
 

@@ -69,10 +69,7 @@ impl Room {
     /// Whether a flow of this weight with `inside` packets may have another.
     #[inline]
     pub(crate) fn is_for(&self, inside: u32, weight: u32) -> bool {
-        if inside < self.left && self.left > self.ample {
-            return true;
-        }
-        self.may_still_have(inside, weight)
+        (inside < self.left && self.left > self.ample) || self.may_still_have(inside, weight)
     }
 
     fn may_still_have(&self, inside: u32, weight: u32) -> bool {
@@ -117,7 +114,7 @@ mod tests {
     /// Packets of each flow of these weights if all ask for more in turn until none gets any, and the free
     /// places.
     fn filled(places: usize, weights: &[u32]) -> (Vec<u32>, Room) {
-        let mut slots = vec![Slot::FREE; places];
+        let mut slots = vec![Slot::default(); places];
         let mut room = Room::new(&mut slots, false);
         let mut held = vec![0; weights.len()];
         loop {

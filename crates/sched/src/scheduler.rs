@@ -123,25 +123,36 @@ impl Scheduler {
             name: name.to_owned(),
             known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
         })?;
-        let quantum = lines.quantum(settings).unwrap_or(u64::MAX);
-        let backlog = Backlog::new(settings, !lines.spec().apart, lines.stages());
+        let Spec { quantum, apart, .. } = lines.any().spec();
+        let quantum = quantum.map_or(u64::MAX, |_| settings.quantum.0);
+        let backlog = Backlog::new(settings, !apart, lines.any().stages());
         Ok(Self { lines, backlog, quantum })
     }
 
     /// Its specification.
     pub fn spec(&self) -> &'static Spec {
-        self.lines.spec()
+        self.lines.any().spec()
     }
 
-    /// A setting that works, but not as expected.
+    /// Quanta that do not cover the largest packet.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.lines.warnings(self.backlog.settings())
+        let Settings { quantum, quantum_bytes, longest, .. } = self.backlog.settings;
+        let bytes = (self.lines.any().stages() == 2).then_some(longest.into());
+        let quanta = [
+            ("quantum", quantum.0, self.largest_cost(), "ns"),
+            ("quantum_bytes", quantum_bytes.into(), bytes, "bytes"),
+        ];
+        let short = quanta.into_iter().filter_map(|(field, quantum, largest, unit)| {
+            let largest = largest.filter(|largest| quantum < *largest)?;
+            Some(Warning::QuantumBelowCost { field, quantum, largest, unit })
+        });
+        short.collect()
     }
 
     /// The highest cost of a packet in the unit of the quantum, in ns: a program that uses its whole budget
     /// on the longest packet. None for schedulers without a quantum.
     pub fn largest_cost(&self) -> Option<u64> {
-        self.lines.largest(self.backlog.settings())
+        self.lines.any().largest(&self.backlog.settings)
     }
 
     /// Adds a packet of the flow `key`. `handle` is the caller's, and is returned with the packet.
@@ -150,28 +161,16 @@ impl Scheduler {
     /// The reason why it was not accepted.
     #[inline]
     pub fn enqueue(&mut self, key: u32, handle: u32, bytes: u32, now: Nanos) -> Result<Ticket, Refusal> {
-        self.insert(key, handle, bytes, now, None)
+        self.enqueue_known(key, handle, bytes, now, None)
     }
 
-    /// Adds a packet whose processing time is known in cycles, as in virtual time
+    /// Adds a packet, with its processing time in cycles if that is known, as in virtual time
     /// ([`Estimator::Exact`](crate::Estimator::Exact)).
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     #[inline]
     pub fn enqueue_known(
-        &mut self,
-        key: u32,
-        handle: u32,
-        bytes: u32,
-        now: Nanos,
-        cycles: u64,
-    ) -> Result<Ticket, Refusal> {
-        self.insert(key, handle, bytes, now, Some(cycles))
-    }
-
-    #[inline]
-    fn insert(
         &mut self,
         key: u32,
         handle: u32,
@@ -190,14 +189,12 @@ impl Scheduler {
         };
         let AdmittedPacket { slot, first, estimate, weight } =
             self.backlog.admit(flow, handle, bytes, now.0)?;
-        let processor = match cycles {
-            Some(cycles) => {
-                let cycles = self.backlog.within_budget(cycles);
-                self.backlog.prices.processing(cycles)
-            }
-            None => estimate,
-        };
-        let cost = self.lines.enter(&mut self.backlog, slot, processor, first);
+        let processor = cycles.map_or(estimate, |cycles| {
+            let cycles = self.backlog.within_budget(cycles);
+            self.backlog.prices.processing(cycles)
+        });
+        let line = self.lines.of(&self.backlog, flow);
+        let cost = line.enter(&mut self.backlog, slot, processor, first);
         if u64::from(cost) > self.quantum.saturating_mul(weight.into()) {
             self.backlog.happened.beyond_quantum += 1;
         }
@@ -214,12 +211,12 @@ impl Scheduler {
             return;
         }
         if let Some(key) = last {
-            self.backlog.prefetch_key(key);
+            self.backlog.table.prefetch(key);
         }
-        if let Some(flow) = before.and_then(|key| self.backlog.find(key)) {
+        if let Some(flow) = before.and_then(|key| self.backlog.table.find(key)) {
             self.backlog.prefetch_entry(flow);
         }
-        if let Some(flow) = first.and_then(|key| self.backlog.find(key)) {
+        if let Some(flow) = first.and_then(|key| self.backlog.table.find(key)) {
             self.backlog.prefetch_tail(flow);
         }
     }
@@ -230,15 +227,12 @@ impl Scheduler {
     #[inline]
     pub fn dequeue(&mut self, resource: Resource) -> Option<GrantedPacket> {
         match resource {
-            Resource::Processor => self.next_for_processor(),
+            Resource::Processor => {
+                let slot = self.lines.next(&mut self.backlog)?;
+                Some(self.granted(slot))
+            }
             Resource::Port(port) => self.next_for_port(port),
         }
-    }
-
-    #[inline]
-    fn next_for_processor(&mut self) -> Option<GrantedPacket> {
-        let slot = self.lines.next(&mut self.backlog)?;
-        Some(self.granted(slot))
     }
 
     #[inline]
@@ -270,12 +264,10 @@ impl Scheduler {
     /// processor.
     #[inline]
     pub fn processed(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
-        let is_there = self.working(ticket).is_some();
-        if is_there {
-            let measured = cycles.map(|cycles| self.price(cycles));
-            self.lines.finish(&mut self.backlog, ticket.0, measured);
-        }
-        is_there
+        let Some(flow) = self.working(ticket) else { return false };
+        let measured = cycles.map(|cycles| self.price(cycles));
+        self.lines.of(&self.backlog, flow).finish(&mut self.backlog, ticket.0, measured);
+        true
     }
 
     /// [`feedback`](Self::feedback) and [`processed`](Self::processed) in one, with one look-up of the flow.
@@ -285,7 +277,7 @@ impl Scheduler {
         let cycles = self.backlog.within_budget(cycles);
         self.backlog.measure(flow, cycles);
         let measured = self.price(cycles);
-        self.lines.finish(&mut self.backlog, ticket.0, Some(measured));
+        self.lines.of(&self.backlog, flow).finish(&mut self.backlog, ticket.0, Some(measured));
         true
     }
 
@@ -294,10 +286,11 @@ impl Scheduler {
     /// none if there is no such packet with a processor.
     pub fn abandon(&mut self, ticket: Ticket) -> Option<u32> {
         let flow = self.working(ticket)?;
-        let budget = self.backlog.settings().budget;
+        let budget = self.backlog.settings.budget;
         let (measured, handle) = (self.price(budget), self.backlog.slot(ticket.0).handle);
         self.backlog.measure(flow, budget);
-        self.lines.give_up(&mut self.backlog, ticket.0, Some(measured), Gone::Abandoned);
+        let line = self.lines.of(&self.backlog, flow);
+        line.give_up(&mut self.backlog, ticket.0, Some(measured), Gone::Abandoned);
         Some(handle)
     }
 
@@ -306,12 +299,10 @@ impl Scheduler {
     /// keep the charge. Returns false if there is no such packet with a processor.
     #[inline]
     pub fn consume(&mut self, ticket: Ticket, cycles: Option<u64>) -> bool {
-        let is_there = self.working(ticket).is_some();
-        if is_there {
-            let measured = cycles.map(|cycles| self.price(cycles));
-            self.lines.give_up(&mut self.backlog, ticket.0, measured, Gone::Consumed);
-        }
-        is_there
+        let Some(flow) = self.working(ticket) else { return false };
+        let measured = cycles.map(|cycles| self.price(cycles));
+        self.lines.of(&self.backlog, flow).give_up(&mut self.backlog, ticket.0, measured, Gone::Consumed);
+        true
     }
 
     /// Invalidates a waiting packet's handle. As in the paper, it keeps its place; when its turn comes it is
@@ -329,7 +320,7 @@ impl Scheduler {
     /// budget; unknown flows are ignored.
     #[inline]
     pub fn feedback(&mut self, key: u32, measured: u64) {
-        let Some(flow) = self.backlog.find(key) else { return };
+        let Some(flow) = self.backlog.table.find(key) else { return };
         let cycles = self.backlog.within_budget(measured);
         self.backlog.measure(flow, cycles);
     }
@@ -343,7 +334,7 @@ impl Scheduler {
         let before = self.backlog.flow(flow).weight;
         self.backlog.pin(flow, Some(weight), None);
         self.backlog.flow_mut(flow).left_over = [0; 2];
-        self.lines.reweighted(&mut self.backlog, flow, before);
+        self.lines.of(&self.backlog, flow).reweighted(&mut self.backlog, flow, before);
         Ok(())
     }
 
@@ -353,7 +344,7 @@ impl Scheduler {
     /// If there is no such port, if the flow has packets inside or (with `cbcs`) a pending turn, or if the
     /// flow table is full.
     pub fn set_port(&mut self, key: u32, port: u16) -> Result<(), FlowError> {
-        let last = self.backlog.settings().ports - 1;
+        let last = self.backlog.settings.ports - 1;
         if port > last {
             return Err(FlowError::NoPort { key, port, last });
         }
@@ -370,7 +361,7 @@ impl Scheduler {
     /// there is no such port, or no room for the flow.
     #[inline]
     pub fn aim(&mut self, key: u32, port: u16) {
-        if port < self.backlog.settings().ports
+        if port < self.backlog.settings.ports
             && let Some(flow) = self.backlog.find_or_make(key)
         {
             self.backlog.aim(flow, port);
@@ -379,10 +370,10 @@ impl Scheduler {
 
     /// Resets a flow to weight 1, and lets it be evicted when idle.
     pub fn forget(&mut self, key: u32) {
-        if let Some(flow) = self.backlog.find(key) {
+        if let Some(flow) = self.backlog.table.find(key) {
             let before = self.backlog.flow(flow).weight;
             self.backlog.unpin(flow);
-            self.lines.reweighted(&mut self.backlog, flow, before);
+            self.lines.of(&self.backlog, flow).reweighted(&mut self.backlog, flow, before);
         }
     }
 
@@ -409,12 +400,12 @@ impl Scheduler {
     /// Index of a known flow.
     #[inline]
     pub fn place_of(&self, key: u32) -> Option<usize> {
-        self.backlog.find(key).map(|flow| flow as usize)
+        self.backlog.table.find(key).map(|flow| flow as usize)
     }
 
     /// Its settings.
     pub fn settings(&self) -> &Settings {
-        self.backlog.settings()
+        &self.backlog.settings
     }
 
     /// Packets before the processors, those with invalid handles included.
@@ -431,18 +422,18 @@ impl Scheduler {
     /// The port of a flow: 0 unless another was assigned.
     #[inline]
     pub fn port_of(&self, key: u32) -> u16 {
-        self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).port)
+        self.backlog.table.find(key).map_or(0, |flow| self.backlog.flow(flow).port)
     }
 
     /// The oldest packet of a flow that is with a processor, for callers that decide in order.
     #[inline]
     pub fn oldest_working(&self, key: u32) -> Option<Ticket> {
-        self.backlog.find(key).and_then(|flow| self.backlog.flow(flow).working.first()).map(Ticket)
+        self.backlog.table.find(key).and_then(|flow| self.backlog.flow(flow).working.first()).map(Ticket)
     }
 
     /// Packets inside.
     pub fn inside(&self) -> u32 {
-        self.backlog.inside()
+        self.backlog.inside
     }
 
     /// Counters of all flows, evicted ones included. Visits every flow.
@@ -452,7 +443,7 @@ impl Scheduler {
 
     /// Counters of a flow since it became known; none if it is unknown.
     pub fn counters(&self, key: u32) -> Option<Counters> {
-        self.backlog.find(key).map(|flow| self.backlog.counters(flow))
+        self.backlog.table.find(key).map(|flow| self.backlog.counters(flow))
     }
 
     /// Events that belong to no flow, or should be rare.
@@ -474,6 +465,6 @@ impl Scheduler {
     /// Cycles in ns; more than the budget are treated as the budget.
     #[inline]
     fn price(&self, cycles: u64) -> u32 {
-        self.backlog.prices.processing(cycles.min(self.backlog.settings().budget))
+        self.backlog.prices.processing(cycles.min(self.backlog.settings.budget))
     }
 }

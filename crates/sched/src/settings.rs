@@ -1,6 +1,6 @@
 //! Settings of a scheduler, checked once.
 
-use crate::{Estimator, PerByte};
+use crate::Estimator;
 use longwire_units::Nanos;
 use thiserror::Error;
 
@@ -153,5 +153,77 @@ impl Settings {
         }
         let first = self.first_estimate.unwrap_or(0);
         range(first <= budget, "first_estimate", first, "at most the budget")
+    }
+}
+
+/// Cost of a byte, in 2⁻³² ns: 300 bit/s to beyond 1 Tbit/s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerByte(u64);
+
+impl PerByte {
+    /// A whole number of nanoseconds, at most 2³² − 1.
+    pub const fn of_ns(ns: u32) -> Self {
+        Self((ns as u64) << 32)
+    }
+
+    /// Cost of a byte at a rate in bit/s; zero at a rate of 0, which means no port at all. It is rounded up,
+    /// so that [`bytes`](Self::bytes) gives whole nanoseconds exactly.
+    pub const fn of_rate(bits_per_second: u64) -> Self {
+        if bits_per_second == 0 {
+            return Self(0);
+        }
+        let cost = (8_000_000_000u128 << 32).div_ceil(bits_per_second as u128);
+        Self(if cost > u64::MAX as u128 { u64::MAX } else { cost as u64 })
+    }
+
+    /// Cost of `bytes` bytes, in whole nanoseconds rounded down, at most 2³² − 1.
+    #[inline]
+    pub const fn bytes(self, bytes: u32) -> u32 {
+        let exact = (self.0 as u128 * bytes as u128) >> 32;
+        if exact > u32::MAX as u128 { u32::MAX } else { exact as u32 }
+    }
+}
+
+/// A flow's weight: 1 to 65 535. A flow of weight 2 gets twice what one of weight 1 gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(u32);
+
+/// An invalid weight.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("weight = {0} is out of range; give 1 to 65535 (a flow without a share would never be served)")]
+pub struct WeightError(pub i64);
+
+impl Weight {
+    /// The default weight.
+    pub const ONE: Self = Self(1);
+    /// The largest.
+    pub const MOST: Self = Self(65_535);
+
+    /// # Errors
+    /// If it is zero, negative, or above 65 535.
+    pub fn new(weight: i64) -> Result<Self, WeightError> {
+        match u32::try_from(weight) {
+            Ok(whole @ 1..=65_535) => Ok(Self(whole)),
+            _ => Err(WeightError(weight)),
+        }
+    }
+
+    /// The number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_and_negative_weights_are_refused() {
+        for wrong in [0, -1, 65_536, i64::MIN, i64::MAX] {
+            assert!(Weight::new(wrong).unwrap_err().to_string().contains(&wrong.to_string()));
+        }
+        assert_eq!((Weight::new(1), Weight::new(65_535)), (Ok(Weight::ONE), Ok(Weight::MOST)));
     }
 }

@@ -55,7 +55,7 @@ fn a_quantum_below_the_largest_cost_is_warned_of_and_counted() {
         }
         // It still works: rounds without service are skipped, and both flows are served equally.
         for handle in 0..100 {
-            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
+            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, Some(9000)).unwrap();
         }
         let counted = scheduler.happened().beyond_quantum;
         assert_eq!(counted, if expected > 0 { 100 } else { 0 }, "{}", spec.name);
@@ -74,7 +74,7 @@ fn costs_beyond_all_quanta_take_no_longer_to_choose() {
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
         for handle in 0..64 {
             let cycles = 1_000_000_000 - u64::from(handle % 4);
-            scheduler.enqueue_known(handle % 4, handle, 60, Nanos::ZERO, cycles).unwrap();
+            scheduler.enqueue_known(handle % 4, handle, 60, Nanos::ZERO, Some(cycles)).unwrap();
         }
         let served: Vec<u32> = (0..64).map(|_| through(&mut scheduler).unwrap()).collect();
         for flow in 0..4 {
@@ -93,13 +93,13 @@ fn costs_beyond_all_quanta_are_shared_by_weights_far_apart() {
             let weights = [1, 3, 40, 1000];
             for (key, weight) in (0..).zip(weights) {
                 scheduler.set_weight(key, Weight::new(weight).unwrap()).unwrap();
-                (0..200).for_each(|_| _ = scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, 50_000));
+                (0..200).for_each(|_| _ = scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, Some(50_000)));
             }
             let mut served = [0i64; 4];
             for _ in 0..20_880 {
                 let key = through(&mut scheduler).unwrap();
                 served[key as usize] += 1;
-                scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, 50_000).unwrap();
+                scheduler.enqueue_known(key, 0, 60, Nanos::ZERO, Some(50_000)).unwrap();
             }
             // Twenty packets for a weight of 1.
             let near = |(served, weight): (i64, i64)| (served - 20 * weight).abs() <= 2 + weight;
@@ -231,7 +231,7 @@ fn weights_change_while_packets_flow() {
             Settings { packets: 80_000, flow_limit: 40_000, quantum: Nanos(8_000), ..Settings::default() };
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
         for handle in 0..50_000 {
-            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
+            scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, Some(9000)).unwrap();
         }
         for (weight, share) in [(1, 0.5), (3, 0.75), (40, 40.0 / 41.0), (2, 2.0 / 3.0)] {
             scheduler.set_weight(1, Weight::new(weight).unwrap()).unwrap();

@@ -155,7 +155,7 @@ impl Run {
     fn put(&mut self, step: &Step) {
         let processor = step.cycles * 1000 / 600;
         let cost = (self.cost)(processor, step.bytes.into());
-        let taken = self.scheduler.enqueue_known(step.flow, 1, step.bytes, Nanos::ZERO, step.cycles);
+        let taken = self.scheduler.enqueue_known(step.flow, 1, step.bytes, Nanos::ZERO, Some(step.cycles));
         taken.unwrap();
         self.queued[step.flow as usize].push_back(cost);
         self.look();
@@ -275,7 +275,7 @@ fn a_light_flow_hoards_credit_under_the_papers_rule_only() {
         let mut scheduler = Scheduler::new(name, &settings).unwrap();
         let put = |scheduler: &mut Scheduler, flow, count| {
             for _ in 0..count {
-                scheduler.enqueue_known(flow, 1, 125, Nanos::ZERO, 3000).unwrap();
+                scheduler.enqueue_known(flow, 1, 125, Nanos::ZERO, Some(3000)).unwrap();
             }
         };
         let take = |scheduler: &mut Scheduler| {

@@ -83,7 +83,7 @@ impl Trial {
         let cycles = pick(dice, &[0, 1, 3000, 100_000, 1 << 30, u64::MAX]);
         let taken = match dice.below(3) {
             0 => self.scheduler.enqueue(key, self.handles, bytes, Nanos::ZERO),
-            _ => self.scheduler.enqueue_known(key, self.handles, bytes, Nanos::ZERO, cycles),
+            _ => self.scheduler.enqueue_known(key, self.handles, bytes, Nanos::ZERO, Some(cycles)),
         };
         if let Ok(ticket) = taken {
             self.waiting.push(Packet { ticket, handle: self.handles, key });

@@ -11,7 +11,7 @@ fn settings(ports: u16) -> Settings {
 }
 
 fn put(scheduler: &mut Scheduler, key: u32, cycles: u64) {
-    scheduler.enqueue_known(key, 0, 100, Nanos::ZERO, cycles).unwrap();
+    scheduler.enqueue_known(key, 0, 100, Nanos::ZERO, Some(cycles)).unwrap();
 }
 
 /// Processes and sends the next packet. Returns its flow.
@@ -83,7 +83,7 @@ fn a_flow_that_needed_only_the_processor_has_saved_nothing_for_the_port() {
         // 8 µs each: flow 0 first on the processor, then at the port as the others.
         let packet = |scheduler: &mut Scheduler, key: u32, later: bool| {
             let (cycles, bytes) = if key == 0 && !later { (8000, 1) } else { (1, 1000) };
-            scheduler.enqueue_known(key, 0, bytes, Nanos::ZERO, cycles).unwrap();
+            scheduler.enqueue_known(key, 0, bytes, Nanos::ZERO, Some(cycles)).unwrap();
         };
         (0..12).for_each(|number| packet(&mut scheduler, number % 3, false));
         for _ in 0..30_000 {

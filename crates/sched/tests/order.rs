@@ -76,7 +76,7 @@ impl CheckedScheduler {
             Step::Put { flow, bytes, cycles } => {
                 let handle = self.next_handle;
                 self.next_handle += 1;
-                match self.scheduler.enqueue_known(flow, handle, bytes, Nanos::ZERO, cycles) {
+                match self.scheduler.enqueue_known(flow, handle, bytes, Nanos::ZERO, Some(cycles)) {
                     Ok(ticket) => self.waiting.push((ticket, handle)),
                     Err(_) => self.refused += 1,
                 }
@@ -191,7 +191,7 @@ fn an_invalid_handle_is_not_charged() {
         let settings = Settings { flow_limit: 1000, ..Settings::default() };
         let mut scheduler = Scheduler::new(spec.name, &settings).unwrap();
         for handle in 0..400 {
-            let ticket = scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, 9000).unwrap();
+            let ticket = scheduler.enqueue_known(handle % 2, handle, 1000, Nanos::ZERO, Some(9000)).unwrap();
             if handle % 4 == 0 {
                 scheduler.revoke(ticket);
             }

@@ -89,11 +89,8 @@ pub const fn pseudo_v4(source: u32, destination: u32, protocol: u8, length: u16)
 /// and payload.
 #[inline]
 pub fn pseudo_v6(source: u128, destination: u128, protocol: u8, length: u32) -> Sum {
-    Sum::ZERO
-        .bytes(&source.to_be_bytes())
-        .bytes(&destination.to_be_bytes())
-        .short(u16::from(protocol))
-        .long(length)
+    let addresses = Sum::ZERO.bytes(&source.to_be_bytes()).bytes(&destination.to_be_bytes());
+    addresses.short(protocol.into()).long(length)
 }
 
 /// The new checksum after a 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
@@ -124,10 +121,7 @@ pub(crate) const UDP_OFFSET: u16 = 6;
 /// If the checksum would lie outside the frame, which is then not changed.
 #[inline]
 pub fn finish_checksum(meta: &mut Meta, frame: &mut [u8]) -> Result<(), ChecksumError> {
-    match meta.open_checksum() {
-        Some(place) => fill_in(meta, frame, place),
-        None => Ok(()),
-    }
+    meta.open_checksum().map_or(Ok(()), |place| fill_in(meta, frame, place))
 }
 
 #[inline(never)]

@@ -22,10 +22,7 @@ pub enum Ecn {
 #[inline]
 pub fn ds_field(frame: &[u8]) -> Option<u8> {
     let (at, version) = ip(frame)?;
-    match version {
-        4 => Some(frame[at + 1]),
-        _ => Some(frame[at] << 4 | frame[at + 1] >> 4),
-    }
+    Some(if version == 4 { frame[at + 1] } else { frame[at] << 4 | frame[at + 1] >> 4 })
 }
 
 /// The ECN bits of a frame.
@@ -42,18 +39,12 @@ pub fn ecn(frame: &[u8]) -> Ecn {
 /// Sets CE on a frame. Returns false if it is not IP or not ECN-capable; a frame that is already marked is
 /// fine.
 pub fn mark_ce(frame: &mut [u8]) -> bool {
-    match ds_field(frame) {
-        Some(field) if field & 3 != 0 => set(frame, field | 3),
-        _ => false,
-    }
+    ds_field(frame).is_some_and(|field| field & 3 != 0 && set(frame, field | 3))
 }
 
 /// Sets the DSCP of a frame to `dscp` (0 to 63). Returns false if it is not IP.
 pub fn set_dscp(frame: &mut [u8], dscp: u8) -> bool {
-    match ds_field(frame) {
-        Some(field) => set(frame, dscp << 2 | field & 3),
-        None => false,
-    }
+    ds_field(frame).is_some_and(|field| set(frame, dscp << 2 | field & 3))
 }
 
 /// Writes the byte, and updates the header checksum of IPv4 (RFC 1624).

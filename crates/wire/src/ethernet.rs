@@ -42,7 +42,6 @@ fn is_tag(ethertype: u16) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub struct Ethernet<'a> {
     header: &'a [u8; HEADER],
-    tags: [Option<u16>; 2],
     ethertype: u16,
     payload: &'a [u8],
 }
@@ -56,17 +55,15 @@ impl<'a> Ethernet<'a> {
     pub fn check(frame: &'a [u8]) -> Result<Self, Malformed> {
         let (header, mut payload) = split::<HEADER>(frame, "Ethernet")?;
         let mut ethertype = be16::<12, _>(header);
-        let mut tags = [None; 2];
-        for tag in &mut tags {
+        for _ in 0..2 {
             if !is_tag(ethertype) {
                 break;
             }
             let (bytes, rest) = split::<TAG>(payload, "VLAN")?;
-            *tag = Some(be16::<0, _>(bytes));
             ethertype = be16::<2, _>(bytes);
             payload = rest;
         }
-        Ok(Self { header, tags, ethertype, payload })
+        Ok(Self { header, ethertype, payload })
     }
 
     /// The destination address.
@@ -77,11 +74,6 @@ impl<'a> Ethernet<'a> {
     /// The source address.
     pub fn source(&self) -> [u8; 6] {
         part::<6, 6, _>(self.header)
-    }
-
-    /// The control words (priority, drop eligibility, VLAN) of the outer and the inner tag.
-    pub fn tags(&self) -> [Option<u16>; 2] {
-        self.tags
     }
 
     /// The EtherType behind the tags; below 1536 it is an 802.3 length.
@@ -114,17 +106,17 @@ mod tests {
     #[test]
     fn finds_what_follows_the_tags() {
         let table = [
-            (&[0x0800][..], 14, 0x0800, [None, None]),
-            (&[0x8100, 0x86dd][..], 18, 0x86dd, [Some(1), None]),
-            (&[0x88a8, 0x8100, 0x0800][..], 22, 0x0800, [Some(1), Some(2)]),
+            (&[0x0800][..], 14, 0x0800),
+            (&[0x8100, 0x86dd][..], 18, 0x86dd),
+            (&[0x88a8, 0x8100, 0x0800][..], 22, 0x0800),
             // A third tag is not parsed.
-            (&[0x88a8, 0x8100, 0x8100, 0x0800][..], 22, 0x8100, [Some(1), Some(2)]),
+            (&[0x88a8, 0x8100, 0x8100, 0x0800][..], 22, 0x8100),
         ];
-        for (ethertypes, offset, ethertype, tags) in table {
+        for (ethertypes, offset, ethertype) in table {
             let frame = frame(ethertypes);
             let view = Ethernet::check(&frame).unwrap();
             assert_eq!(l3_offset(&frame), offset);
-            assert_eq!((view.ethertype(), view.tags()), (ethertype, tags));
+            assert_eq!(view.ethertype(), ethertype);
             assert_eq!(view.payload(), &frame[offset..]);
             assert_eq!((view.destination(), view.source()), ([1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]));
         }

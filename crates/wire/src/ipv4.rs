@@ -52,11 +52,6 @@ impl<'a> Ipv4<'a> {
         self.header[1]
     }
 
-    /// The identification.
-    pub fn id(&self) -> u16 {
-        be16::<4, _>(self.header)
-    }
-
     /// Whether it is a fragment of a larger packet, the first one included.
     pub fn is_fragment(&self) -> bool {
         be16::<6, _>(self.header) & 0x3fff != 0
@@ -114,7 +109,7 @@ mod tests {
         let bytes = packet();
         let ip = Ipv4::check(&bytes).unwrap();
         assert_eq!((ip.header_len(), ip.total_len(), ip.traffic_class()), (24, 26, 3));
-        assert_eq!((ip.id(), ip.ttl(), ip.protocol()), (0x1234, 64, 17));
+        assert_eq!((ip.ttl(), ip.protocol()), (64, 17));
         assert_eq!((ip.source(), ip.destination()), (0x0a00_0001, 0x0a00_0002));
         assert_eq!((ip.options(), ip.payload()), (&[1, 1, 1, 0][..], &[7, 7][..]));
         assert!(!ip.is_fragment());

@@ -76,11 +76,6 @@ impl<'a> Ipv6<'a> {
         be16::<4, _>(self.header)
     }
 
-    /// Differentiated services code point and congestion bits.
-    pub fn traffic_class(&self) -> u8 {
-        (be16::<0, _>(self.header) >> 4) as u8
-    }
-
     /// Next header of the fixed header.
     pub fn next_header(&self) -> u8 {
         self.header[6]
@@ -162,16 +157,12 @@ impl<'a> Ipv6<'a> {
                     8
                 }
                 protocol::ENCRYPTED | protocol::NONE => {
-                    return Some(Ipv6Payload::Closed {
-                        protocol: found.protocol,
-                        is_fragment: found.is_fragment,
-                    });
+                    let Transport { protocol, is_fragment, .. } = *found;
+                    return Some(Ipv6Payload::Closed { protocol, is_fragment });
                 }
                 _ => {
-                    return Some(Ipv6Payload::Transport(Transport {
-                        offset: HEADER + found.offset,
-                        ..*found
-                    }));
+                    let offset = HEADER + found.offset;
+                    return Some(Ipv6Payload::Transport(Transport { offset, ..*found }));
                 }
             };
             found.is_routed |= found.protocol == protocol::ROUTING;
@@ -206,7 +197,7 @@ mod tests {
         bytes.push(0);
         let ip = Ipv6::check(&bytes).unwrap();
         assert_eq!((ip.source(), ip.destination(), ip.hop_limit()), (1, 2, 64));
-        assert_eq!((ip.payload_len(), ip.payload(), ip.traffic_class()), (3, &[1, 2, 3][..], 0xab));
+        assert_eq!((ip.payload_len(), ip.payload()), (3, &[1, 2, 3][..]));
         assert!(Ipv6::check(&bytes[..39]).is_err());
         bytes[0] = 0x45;
         assert!(Ipv6::check(&bytes).unwrap_err().to_string().contains("version is 4"));

@@ -37,4 +37,4 @@ pub use options::{HeaderOption, Ipv4Options, Ipv6Options, option_kind};
 pub use payload::payload_offset;
 pub use too_big::too_big;
 pub use train::{TrainError, segment, validate_train};
-pub use transport::{Icmp, Tcp, Udp, is_neighbour_discovery, protocol, tcp_flags};
+pub use transport::{Icmp, Tcp, Udp, is_neighbour_discovery, protocol};

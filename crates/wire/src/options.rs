@@ -16,8 +16,6 @@ pub mod option_kind {
     pub const LOOSE_ROUTE: u8 = 131;
     /// Strict source route.
     pub const STRICT_ROUTE: u8 = 137;
-    /// Router alert (RFC 2113).
-    pub const ROUTER_ALERT: u8 = 148;
 }
 
 /// Position of an option.
@@ -60,12 +58,8 @@ impl Iterator for Ipv4Options<'_> {
         if len < 2 || offset + len > self.bytes.len() {
             self.at = self.bytes.len();
             let wanted = "at least 2 and within the header";
-            return Some(Err(Malformed::Field {
-                header: "IPv4 option",
-                field: "length",
-                value: len as u32,
-                wanted,
-            }));
+            let (header, value) = ("IPv4 option", len as u32);
+            return Some(Err(Malformed::Field { header, field: "length", value, wanted }));
         }
         self.at += len;
         Some(Ok(HeaderOption { kind, offset, len }))

@@ -1,7 +1,7 @@
 //! The reply of a router to the sender of a packet that is too big for the next link.
 
 use crate::checksum::{Sum, pseudo_v6};
-use crate::icmp::{is_icmp_error, is_icmpv6_error};
+use crate::icmp::{icmp_kind, icmpv6_kind, is_icmp_error, is_icmpv6_error, unreachable};
 use crate::{Ethernet, Ipv4, Ipv4Header, Ipv6, Ipv6Header, ethertype, l3_offset, protocol};
 use longwire_packet::{Handle, Pool};
 
@@ -37,13 +37,19 @@ pub fn too_big(pool: &mut Pool, handle: Handle, mtu: u32) -> Option<Handle> {
     pool.insert(&reply)
 }
 
-/// The Ethernet header of a reply: the packet's own with its addresses exchanged, tags included.
-fn way_back(frame: &[u8], network: usize) -> Vec<u8> {
-    let mut reply = Vec::with_capacity(network + LONGEST_V6);
-    reply.extend_from_slice(&frame[6..12]);
-    reply.extend_from_slice(&frame[..6]);
-    reply.extend_from_slice(&frame[12..network]);
-    reply
+/// A reply to a frame: an ICMP message of this type, code and rest of its header, about the bytes that it
+/// quotes. The Ethernet header is the frame's own with its addresses exchanged, tags included.
+fn reply(
+    (frame, network): (&[u8], usize),
+    header: &[u8],
+    (kind, code, rest): (u8, u8, u32),
+    (pseudo, quoted): (Sum, &[u8]),
+) -> Vec<u8> {
+    let [a, b, c, d] = rest.to_be_bytes();
+    let mut message = [kind, code, 0, 0, a, b, c, d];
+    let sum = pseudo.bytes(&message).bytes(quoted).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    [&frame[6..12], &frame[..6], &frame[12..network], header, &message[..], quoted].concat()
 }
 
 fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
@@ -64,15 +70,8 @@ fn fragmentation_needed(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8
         id: 0,
         payload_len: (ICMP_HEADER + quoted.len()) as u16,
     };
-    let next_hop = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
-    let mut message = [3, 4, 0, 0, 0, 0, next_hop[0], next_hop[1]];
-    let sum = Sum::default().bytes(&message).bytes(quoted).checksum();
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-    let mut reply = way_back(frame, network);
-    reply.extend_from_slice(&header.bytes());
-    reply.extend_from_slice(&message);
-    reply.extend_from_slice(quoted);
-    Some(reply)
+    let message = (icmp_kind::UNREACHABLE, unreachable::TOO_BIG, mtu.min(u16::MAX.into()));
+    Some(reply((frame, network), &header.bytes(), message, (Sum::ZERO, quoted)))
 }
 
 fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
@@ -92,16 +91,9 @@ fn packet_too_big(frame: &[u8], network: usize, mtu: u32) -> Option<Vec<u8>> {
         hop_limit: HOP_LIMIT,
         payload_len: length,
     };
-    let mtu = mtu.to_be_bytes();
-    let mut message = [2, 0, 0, 0, mtu[0], mtu[1], mtu[2], mtu[3]];
     let pseudo = pseudo_v6(ip.destination(), ip.source(), protocol::ICMPV6, length.into());
-    let sum = pseudo.bytes(&message).bytes(quoted).checksum();
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-    let mut reply = way_back(frame, network);
-    reply.extend_from_slice(&header.bytes());
-    reply.extend_from_slice(&message);
-    reply.extend_from_slice(quoted);
-    Some(reply)
+    let message = (icmpv6_kind::TOO_BIG, 0, mtu);
+    Some(reply((frame, network), &header.bytes(), message, (pseudo, quoted)))
 }
 
 #[cfg(test)]
@@ -141,9 +133,9 @@ mod tests {
         assert_eq!((ip.source(), ip.destination()), (0x0a00_0002, 0x0a00_0001));
         assert_eq!(Sum::default().bytes(&reply[14..34]).checksum(), 0);
         let icmp = Icmp::check(ip.payload()).unwrap();
-        assert_eq!((icmp.kind(), icmp.code(), icmp.rest_of_header()), (3, 4, 1300));
+        assert_eq!((icmp.kind(), ip.payload()[1], icmp.rest_of_header()), (3, 4, 1300));
         assert_eq!(Sum::default().bytes(ip.payload()).checksum(), 0);
-        assert_eq!(icmp.payload(), &v4(DONT_FRAGMENT, protocol::TCP, 0)[14..14 + 548]);
+        assert_eq!(&ip.payload()[8..], &v4(DONT_FRAGMENT, protocol::TCP, 0)[14..14 + 548]);
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Layout {
         let header_len = if is_tcp {
             Tcp::check(rest)?.header_len()
         } else {
-            let says = usize::from(Udp::check(rest)?.len());
+            let says = usize::from(Udp::check(rest)?.length());
             same_length("UDP length", says, rest.len())?;
             8
         };

@@ -33,18 +33,12 @@ pub mod protocol {
     pub const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 }
 
-/// Bits of [`Tcp::flags`].
+/// Bits of the flags of a TCP header.
 pub mod tcp_flags {
     /// No more data from the sender.
     pub const FIN: u8 = 0x01;
-    /// Synchronise sequence numbers.
-    pub const SYN: u8 = 0x02;
-    /// Reset.
-    pub const RST: u8 = 0x04;
     /// Push.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
-    pub const ACK: u8 = 0x10;
     /// Congestion window reduced.
     pub const CWR: u8 = 0x80;
 }
@@ -63,7 +57,7 @@ const ICMP: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub struct Tcp<'a> {
     header: &'a [u8; TCP],
-    options: &'a [u8],
+    header_len: usize,
     payload: &'a [u8],
 }
 
@@ -80,48 +74,18 @@ impl<'a> Tcp<'a> {
             let (value, wanted) = (len as u32, "20 to 60");
             return Err(Malformed::Field { header: "TCP", field: "header length", value, wanted });
         }
-        let (options, payload) = options(rest, len - TCP, TCP, "TCP")?;
-        Ok(Self { header, options, payload })
+        let (_, payload) = options(rest, len - TCP, TCP, "TCP")?;
+        Ok(Self { header, header_len: len, payload })
     }
 
     /// Bytes of the header with its options: 20 to 60.
     pub fn header_len(&self) -> usize {
-        TCP + self.options.len()
-    }
-
-    /// The source port.
-    pub fn source(&self) -> u16 {
-        be16::<0, _>(self.header)
-    }
-
-    /// The destination port.
-    pub fn destination(&self) -> u16 {
-        be16::<2, _>(self.header)
+        self.header_len
     }
 
     /// The sequence number.
     pub fn sequence(&self) -> u32 {
         be32::<4, _>(self.header)
-    }
-
-    /// The flags, as in [`tcp_flags`].
-    pub fn flags(&self) -> u8 {
-        self.header[13]
-    }
-
-    /// The receive window, unscaled.
-    pub fn window(&self) -> u16 {
-        be16::<14, _>(self.header)
-    }
-
-    /// The checksum.
-    pub fn checksum(&self) -> u16 {
-        be16::<16, _>(self.header)
-    }
-
-    /// The options, padding included.
-    pub fn options(&self) -> &'a [u8] {
-        self.options
     }
 
     /// What follows the header.
@@ -130,12 +94,9 @@ impl<'a> Tcp<'a> {
     }
 }
 
-/// A checked UDP header. Its length is limited to the bytes present.
+/// A checked UDP header.
 #[derive(Debug, Clone, Copy)]
-pub struct Udp<'a> {
-    header: &'a [u8; UDP],
-    payload: &'a [u8],
-}
+pub struct Udp<'a>(&'a [u8; UDP]);
 
 impl<'a> Udp<'a> {
     /// Parses the bytes after an IP header.
@@ -144,52 +105,24 @@ impl<'a> Udp<'a> {
     /// Shorter than 8 bytes, or its length field below 8.
     #[inline]
     pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (header, rest) = split::<UDP>(bytes, "UDP")?;
+        let (header, _) = split::<UDP>(bytes, "UDP")?;
         let len = usize::from(be16::<4, _>(header));
         if len < UDP {
             let (value, wanted) = (len as u32, "at least 8");
             return Err(Malformed::Field { header: "UDP", field: "length", value, wanted });
         }
-        Ok(Self { header, payload: &rest[..rest.len().min(len - UDP)] })
-    }
-
-    /// The source port.
-    pub fn source(&self) -> u16 {
-        be16::<0, _>(self.header)
-    }
-
-    /// The destination port.
-    pub fn destination(&self) -> u16 {
-        be16::<2, _>(self.header)
+        Ok(Self(header))
     }
 
     /// Length of header and payload, as the sender wrote it.
-    pub fn len(&self) -> u16 {
-        be16::<4, _>(self.header)
-    }
-
-    /// Whether the payload is empty.
-    pub fn is_empty(&self) -> bool {
-        self.payload.is_empty()
-    }
-
-    /// The checksum; zero if the sender did not compute one.
-    pub fn checksum(&self) -> u16 {
-        be16::<6, _>(self.header)
-    }
-
-    /// The payload, as far as the bytes reach.
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
+    pub fn length(&self) -> u16 {
+        be16::<4, _>(self.0)
     }
 }
 
 /// A checked ICMP or ICMPv6 header.
 #[derive(Debug, Clone, Copy)]
-pub struct Icmp<'a> {
-    header: &'a [u8; ICMP],
-    payload: &'a [u8],
-}
+pub struct Icmp<'a>(&'a [u8; ICMP]);
 
 impl<'a> Icmp<'a> {
     /// Parses the bytes after an IP header.
@@ -198,33 +131,18 @@ impl<'a> Icmp<'a> {
     /// Shorter than 8 bytes.
     #[inline]
     pub fn check(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        split::<ICMP>(bytes, "ICMP").map(|(header, payload)| Self { header, payload })
+        split::<ICMP>(bytes, "ICMP").map(|(header, _)| Self(header))
     }
 
     /// The type of message.
     pub fn kind(&self) -> u8 {
-        self.header[0]
-    }
-
-    /// The code within the type.
-    pub fn code(&self) -> u8 {
-        self.header[1]
-    }
-
-    /// The checksum.
-    pub fn checksum(&self) -> u16 {
-        be16::<2, _>(self.header)
+        self.0[0]
     }
 
     /// The last four bytes of the header, which depend on the type: for an echo, identifier and sequence
     /// number.
     pub fn rest_of_header(&self) -> u32 {
-        be32::<4, _>(self.header)
-    }
-
-    /// What follows the header.
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
+        be32::<4, _>(self.0)
     }
 }
 
@@ -238,9 +156,7 @@ mod tests {
             vec![0, 80, 1, 187, 0, 0, 0, 5, 0, 0, 0, 6, 0x60, 0x18, 0, 9, 0xab, 0xcd, 0, 0, 1, 1, 1, 0];
         bytes.extend(b"hi");
         let tcp = Tcp::check(&bytes).unwrap();
-        assert_eq!((tcp.source(), tcp.destination(), tcp.window(), tcp.checksum()), (80, 443, 9, 0xabcd));
-        assert_eq!((tcp.sequence(), tcp.flags()), (5, tcp_flags::ACK | tcp_flags::PSH));
-        assert_eq!((tcp.header_len(), tcp.options(), tcp.payload()), (24, &[1, 1, 1, 0][..], &b"hi"[..]));
+        assert_eq!((tcp.sequence(), tcp.header_len(), tcp.payload()), (5, 24, &b"hi"[..]));
         assert!(Tcp::check(&bytes[..23]).unwrap_err().to_string().contains("needs 24 bytes"));
         bytes[12] = 0x40;
         assert!(Tcp::check(&bytes).unwrap_err().to_string().contains("header length is 16"));
@@ -249,21 +165,15 @@ mod tests {
     #[test]
     fn reads_udp() {
         let bytes = [0, 53, 0, 54, 0, 10, 0, 1, 7, 8, 0, 0];
-        let udp = Udp::check(&bytes).unwrap();
-        assert_eq!((udp.source(), udp.destination(), udp.len(), udp.checksum()), (53, 54, 10, 1));
-        assert_eq!((udp.payload(), udp.is_empty()), (&[7, 8][..], false));
-        assert_eq!(Udp::check(&bytes[..9]).unwrap().payload(), &[7]);
+        assert_eq!(Udp::check(&bytes).unwrap().length(), 10);
+        assert!(Udp::check(&bytes[..7]).is_err());
         assert!(Udp::check(&[0, 0, 0, 0, 0, 7, 0, 0]).unwrap_err().to_string().contains("length is 7"));
     }
 
     #[test]
     fn reads_icmp() {
         let icmp = Icmp::check(&[8, 1, 0, 2, 0, 3, 0, 4, 5]).unwrap();
-        assert_eq!(
-            (icmp.kind(), icmp.code(), icmp.checksum(), icmp.rest_of_header()),
-            (8, 1, 2, 0x0003_0004)
-        );
-        assert_eq!(icmp.payload(), &[5]);
+        assert_eq!((icmp.kind(), icmp.rest_of_header()), (8, 0x0003_0004));
         assert!(Icmp::check(&[0; 7]).is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::checksum::{ChecksumError, check_place};
 use crate::train::{TrainError, validate_train};
-use longwire_packet::{Checksum, Gso, Meta};
+use longwire_packet::{Checksum, Meta};
 use thiserror::Error;
 
 /// Bytes of the header that kernel interfaces use by default.
@@ -28,80 +28,44 @@ pub enum VirtioError {
     Train(#[from] TrainError),
 }
 
-/// The header, little-endian as on the interfaces of a little-endian machine; converted from and to [`Meta`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    flags: u8,
-    kind: u8,
-    header_len: u16,
-    gso_size: u16,
-    csum_start: u16,
-    csum_offset: u16,
+/// Reads the header of `frame` from the first 10 or 12 `bytes`, little-endian as on the interfaces of a
+/// little-endian machine (the number of merged buffers is ignored), checks it against the frame, and sets the
+/// fields of `meta` that it describes. This includes [`validate_train`].
+///
+/// # Errors
+/// A header that is truncated or does not fit the frame, which should then be counted as bad.
+pub fn read(bytes: &[u8], meta: &mut Meta, frame: &[u8]) -> Result<(), VirtioError> {
+    let header = bytes.first_chunk::<LEN>().ok_or(VirtioError::Short(bytes.len()))?;
+    let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    let (flags, kind) = (header[0], header[1]);
+    meta.checksum = Checksum::Unknown as u8;
+    if flags & NEEDS_CHECKSUM != 0 {
+        let (start, offset) = (word(6), word(8));
+        check_place(start, offset, frame.len())?;
+        meta.set_open_checksum(start, offset);
+    } else if flags & DATA_VALID != 0 {
+        meta.checksum = Checksum::Verified as u8;
+    }
+    validate_train(meta, frame, (kind & !ECN, word(4)))?;
+    Ok(())
 }
 
-impl Header {
-    /// Reads the header of `frame` from the first 10 or 12 `bytes` (the number of merged buffers is ignored),
-    /// checks it against the frame, and sets the fields of `meta` that it describes. This includes
-    /// [`validate_train`].
-    ///
-    /// # Errors
-    /// A header that is truncated or does not fit the frame, which should then be counted as bad.
-    pub fn read(bytes: &[u8], meta: &mut Meta, frame: &[u8]) -> Result<(), VirtioError> {
-        let header = bytes.first_chunk::<LEN>().ok_or(VirtioError::Short(bytes.len()))?;
-        let header = Self::from_bytes(header);
-        meta.checksum = Checksum::Unknown as u8;
-        if header.flags & NEEDS_CHECKSUM != 0 {
-            check_place(header.csum_start, header.csum_offset, frame.len())?;
-            meta.set_open_checksum(header.csum_start, header.csum_offset);
-        } else if header.flags & DATA_VALID != 0 {
-            meta.checksum = Checksum::Verified as u8;
-        }
-        validate_train(meta, frame, (header.kind & !ECN, header.gso_size))?;
-        Ok(())
+/// Writes the header of a frame from its `meta`. Twelve-byte headers end in two more zero bytes.
+///
+/// A verified checksum is not passed on as such: the receiver must see errors made on the way.
+pub fn write(meta: &Meta) -> [u8; LEN] {
+    let mut header = [0; LEN];
+    if let Some((start, offset)) = meta.open_checksum() {
+        header[0] = NEEDS_CHECKSUM;
+        header[6..8].copy_from_slice(&start.to_le_bytes());
+        header[8..].copy_from_slice(&offset.to_le_bytes());
     }
-
-    /// Writes the header of a frame from its `meta`. Twelve-byte headers end in two more zero bytes.
-    ///
-    /// A verified checksum is not passed on as such: the receiver must see errors made on the way.
-    pub fn write(meta: &Meta) -> [u8; LEN] {
-        let mut header = Self {
-            flags: 0,
-            kind: Gso::None as u8,
-            header_len: 0,
-            gso_size: 0,
-            csum_start: 0,
-            csum_offset: 0,
-        };
-        if let Some((start, offset)) = meta.open_checksum() {
-            header.flags = NEEDS_CHECKSUM;
-            (header.csum_start, header.csum_offset) = (start, offset);
-        }
-        if let Some(train) = meta.train() {
-            (header.kind, header.header_len, header.gso_size) = (train.gso, train.header_len, train.gso_size);
-        }
-        header.to_bytes()
+    if let Some(train) = meta.train() {
+        header[1] = train.gso;
+        header[2..4].copy_from_slice(&train.header_len.to_le_bytes());
+        header[4..6].copy_from_slice(&train.gso_size.to_le_bytes());
     }
-
-    fn from_bytes(bytes: &[u8; LEN]) -> Self {
-        let [flags, kind, rest @ ..] = *bytes;
-        let word = |at: usize| u16::from_le_bytes([rest[at], rest[at + 1]]);
-        Self {
-            flags,
-            kind,
-            header_len: word(0),
-            gso_size: word(2),
-            csum_start: word(4),
-            csum_offset: word(6),
-        }
-    }
-
-    fn to_bytes(self) -> [u8; LEN] {
-        let [a, b] = self.header_len.to_le_bytes();
-        let [c, d] = self.gso_size.to_le_bytes();
-        let [e, f] = self.csum_start.to_le_bytes();
-        let [g, h] = self.csum_offset.to_le_bytes();
-        [self.flags, self.kind, a, b, c, d, e, f, g, h]
-    }
+    header
 }
 
 #[cfg(test)]
@@ -118,11 +82,11 @@ mod tests {
         frame
     }
 
-    fn read(header: &[u8]) -> Result<Meta, VirtioError> {
+    fn read_first(header: &[u8]) -> Result<Meta, VirtioError> {
         let mut pool = Pool::new(1 << 20).unwrap();
         let packet = pool.insert(&frame()).unwrap();
         let (meta, frame) = pool.parts_mut(packet);
-        Header::read(header, meta, frame)?;
+        read(header, meta, frame)?;
         Ok(*meta)
     }
 
@@ -143,23 +107,23 @@ mod tests {
             ([1, 1, 54, 0, 250, 0, 34, 0, 16, 0], OPEN, None, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0]),
         ];
         for (bytes, checksum, train, written) in table {
-            let meta = read(&bytes).unwrap();
+            let meta = read_first(&bytes).unwrap();
             assert_eq!((meta.checksum, meta.open_checksum()), checksum, "{bytes:?}");
             assert_eq!(meta.train(), train, "{bytes:?}");
-            assert_eq!(Header::write(&meta), written, "{bytes:?}");
+            assert_eq!(write(&meta), written, "{bytes:?}");
             // Followed by the number of merged buffers.
-            assert_eq!(read(&[&bytes[..], &[1, 0]].concat()).unwrap(), meta);
+            assert_eq!(read_first(&[&bytes[..], &[1, 0]].concat()).unwrap(), meta);
         }
     }
 
     #[test]
     fn refuses_what_does_not_fit_the_frame() {
-        assert_eq!(read(&[0; 9]), Err(VirtioError::Short(9)));
+        assert_eq!(read_first(&[0; 9]), Err(VirtioError::Short(9)));
         let outside = ChecksumError { start: 287, offset: 16, len: 304 };
-        assert_eq!(read(&[1, 0, 0, 0, 0, 0, 0x1f, 1, 16, 0]), Err(outside.into()));
-        assert!(read(&[1, 0, 0, 0, 0, 0, 0x1e, 1, 16, 0]).is_ok());
-        assert_eq!(read(&[0, 3, 0, 0, 100, 0, 0, 0, 0, 0]), Err(TrainError::Kind(3).into()));
+        assert_eq!(read_first(&[1, 0, 0, 0, 0, 0, 0x1f, 1, 16, 0]), Err(outside.into()));
+        assert!(read_first(&[1, 0, 0, 0, 0, 0, 0x1e, 1, 16, 0]).is_ok());
+        assert_eq!(read_first(&[0, 3, 0, 0, 100, 0, 0, 0, 0, 0]), Err(TrainError::Kind(3).into()));
         let size = TrainError::Size { gso_size: 0, payload: 250 };
-        assert_eq!(read(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(size.into()));
+        assert_eq!(read_first(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(size.into()));
     }
 }

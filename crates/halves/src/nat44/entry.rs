@@ -2,7 +2,7 @@
 
 use super::table::Endpoint;
 use crate::protocol_name;
-use crate::session::Entry;
+use crate::session::{Entry, double_at};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
@@ -61,9 +61,9 @@ pub(super) struct BindingUsage {
 impl BindingUsage {
     /// Parses a value of the program's map.
     pub fn read(value: &[u8]) -> Option<Self> {
-        let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
         // The upper bits are a hash.
-        Some(Self { flags: *value.get(6)? & 0x1f, packets: number(8)?, last: number(16)? })
+        let flags = *value.get(6)? & 0x1f;
+        Some(Self { flags, packets: double_at(value, 8)?, last: double_at(value, 16)? })
     }
 }
 

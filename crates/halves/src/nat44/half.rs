@@ -47,15 +47,7 @@ struct BatchWork {
     answers: Vec<(u64, Verdict, Vec<u8>)>,
     entries: Vec<Entry>,
     /// New bindings.
-    bound: Vec<(Endpoint, Endpoint)>,
-}
-
-impl BatchWork {
-    /// Adds both entries of a binding.
-    fn bind(&mut self, inside: Endpoint, external: Endpoint, noted: u16, time: u64) {
-        self.entries.extend(entries((inside, external), noted, time));
-        self.bound.push((inside, external));
-    }
+    bound: Vec<Binding>,
 }
 
 impl<'p> Nat<'p> {
@@ -90,13 +82,8 @@ impl<'p> Nat<'p> {
             let ups = match self.control.next()? {
                 None => break,
                 Some(Event::Packet(facts, bytes)) => {
-                    let length = facts.len as usize;
-                    vec![PendingPacket {
-                        token: facts.token,
-                        time: facts.time,
-                        length,
-                        frame: bytes.to_vec(),
-                    }]
+                    let (token, time, length) = (facts.token, facts.time, facts.len as usize);
+                    vec![PendingPacket { token, time, length, frame: bytes.to_vec() }]
                 }
                 Some(Event::Body(token, _, bytes)) => self.pending.come(token, bytes),
             };
@@ -146,7 +133,8 @@ impl<'p> Nat<'p> {
             Translation::Dropped => Verdict::Drop,
             Translation::Pass | Translation::Rewritten => Verdict::Pass,
             Translation::Bound(inside, external, noted) => {
-                work.bind(inside, external, noted, up.time);
+                work.entries.extend(entries((inside, external), noted, up.time));
+                work.bound.push((inside, external));
                 Verdict::Pass
             }
         };

@@ -10,14 +10,14 @@ mod reach;
 mod table;
 mod translator;
 
-use crate::session::RouterSession;
+use crate::session::{RouterSession, shipped};
 use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
 use half::{BINDINGS, Nat};
 use longwire_punt::CutReason;
 use longwire_punt::client::{ClientError, Control, Hello};
 use longwire_report::output;
-use longwire_scenario::{WrittenForwarder, digits};
+use longwire_scenario::WrittenForwarder;
 use longwire_units::Nanos;
 use network::{Network4, Ports};
 use predecessor::Predecessor;
@@ -157,12 +157,7 @@ impl Args {
     /// Installs the program, and behind it, because that sets the mark, the one whose packets go up; then
     /// attaches to the router.
     fn install(&self, session: &RouterSession) -> anyhow::Result<(u32, Control)> {
-        let program = WrittenForwarder {
-            program: "nat44".into(),
-            data: Some(digits(&self.state())),
-            ..WrittenForwarder::default()
-        };
-        let fid = session.install(&program)?;
+        let fid = session.install(&shipped("nat44", None, Some(&self.state())))?;
         session.install(&self.attachment())?;
         Ok((fid, self.connect()?))
     }

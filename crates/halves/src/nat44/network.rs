@@ -21,7 +21,7 @@ impl Network4 {
         let (network, address) = Self::with_address(text)?;
         let first = Ipv4Addr::from(network.address);
         if address != first {
-            let count = u64::from(!network.mask) + 1;
+            let count = network.count();
             let prefix = network.mask.count_ones();
             return Err(format!(
                 "\"{text}\" would be all {count} addresses of its network: write {address} for that one, or \

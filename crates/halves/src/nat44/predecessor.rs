@@ -2,7 +2,7 @@
 //! no packet leaves untranslated meanwhile.
 
 use super::NAME;
-use crate::session::RouterSession;
+use crate::session::{RouterSession, fid_of};
 use anyhow::{Context, bail};
 use longwire_units::Nanos;
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl Predecessor {
 const STATE: usize = 48;
 
 fn number(program: &Value) -> anyhow::Result<u32> {
-    program["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok()).context("a program has a number")
+    fid_of(program).context("a program has a number")
 }
 
 /// The existing programs, and how to remove them.

@@ -142,8 +142,7 @@ impl Translator {
         let (last, time) = match inside.protocol {
             TCP => (source.last.max(destination.last), self.tcp_time(source.flags, destination.flags)),
             // Refreshed only from inside: outside hosts can't keep it alive (RFC 4787, REQ-6).
-            ICMP => (source.last, self.times.icmp),
-            _ => (source.last, self.times.udp),
+            other => (source.last, self.first_time(other)),
         };
         let until = last.saturating_add(time);
         (until > now).then_some(until)
@@ -204,11 +203,8 @@ impl Translator {
                     Ok(external) => {
                         self.counts.made += 1;
                         to[0] = Some(external);
-                        ruling = Translation::Bound(
-                            inside,
-                            external,
-                            begun(flags, packet.destination, destination.unwrap_or(0)),
-                        );
+                        let noted = begun(flags, packet.destination, destination.unwrap_or(0));
+                        ruling = Translation::Bound(inside, external, noted);
                     }
                     Err(full) => return self.full(full),
                 }
@@ -219,11 +215,7 @@ impl Translator {
         if let Some(inside) = to[1] {
             self.table.note(inside, 1, time);
         }
-        for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
-            if let Some(to) = to {
-                packet.rewrite(frame, side, to);
-            }
-        }
+        rewrite(packet, frame, to);
         if packet.has_more {
             self.counts.parts += 1;
             self.parts.note(packet, to, time);
@@ -281,13 +273,18 @@ impl Translator {
         let Some(to) = self.parts.find(packet, time) else {
             return if goes_out { self.untranslatable() } else { Translation::Pass };
         };
-        for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
-            if let Some(to) = to {
-                packet.rewrite(frame, side, to);
-            }
-        }
+        rewrite(packet, frame, to);
         self.counts.parts += 1;
         Translation::Rewritten
+    }
+}
+
+/// Writes the new source and destination into a packet, if there are any.
+fn rewrite(packet: &Packet, frame: &mut [u8], to: [Option<Endpoint>; 2]) {
+    for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
+        if let Some(to) = to {
+            packet.rewrite(frame, side, to);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use crate::session::{RouterSession, is_refused};
+use crate::session::{RouterSession, held, is_refused};
 use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::PlainTcp;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time limit for a client's first line.
@@ -187,7 +187,7 @@ impl Proxy {
         let connect = || TcpStream::connect_timeout(&server, CONNECT);
         let connected = self.host()?.run(connect)?.with_context(|| format!("connecting to {server}"))?;
         let pair = ProxiedConnection::new(client, connected, read)?;
-        let [client, near, far, server] = pair.addresses();
+        let [client, near, far, server] = pair.addresses;
         let event = |event: &str| {
             json!({ "event": event, "client": client.to_string(),
             "server": server.to_string() })
@@ -202,7 +202,7 @@ impl Proxy {
                     .tell(&told, &format!("spliced: {client} to {server} by programs {there} and {back}"))?;
                 let spliced =
                     SplicedConnection { fids, client, server, packets: 0, idle: Duration::ZERO, ended: None };
-                self.spliced.lock().unwrap_or_else(PoisonError::into_inner).push(spliced);
+                held(&self.spliced).push(spliced);
                 Ok(true)
             }
             Err((pair, why)) => {
@@ -259,7 +259,7 @@ impl Proxy {
     /// Removes the programs of ended connections.
     fn look(&self, time: Duration) -> anyhow::Result<()> {
         // Before the list is read, which then has the programs of all of them.
-        let mut all = std::mem::take(&mut *self.spliced.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = std::mem::take(&mut *held(&self.spliced));
         let list = self.session.list()?;
         let mut left = Vec::with_capacity(all.len());
         let mut done = Ok(());
@@ -279,7 +279,7 @@ impl Proxy {
                 }
             }
         }
-        self.spliced.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+        held(&self.spliced).extend(left);
         done
     }
 

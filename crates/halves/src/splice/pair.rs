@@ -1,9 +1,9 @@
 //! Two connections of the proxy, which relays their bytes until the data path does.
 
-use crate::session::RouterSession;
+use crate::session::{RouterSession, shipped};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::{PendingBytes, SequenceNumbers, WindowScales, freeze, pending, plain, thaw};
-use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
+use longwire_scenario::{WrittenForwarder, WrittenKey};
 use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -24,7 +24,7 @@ pub(super) struct ProxiedConnection {
     near: Leg,
     far: Leg,
     /// Addresses of: the client, the proxy towards it, the proxy towards the server, the server.
-    addresses: [SocketAddr; 4],
+    pub(super) addresses: [SocketAddr; 4],
 }
 
 /// A connection, and data read from it for the other.
@@ -63,11 +63,6 @@ impl ProxiedConnection {
         }
         let side = |socket, read| Leg { socket, read, ended: false };
         Ok(Self { near: side(client, read), far: side(server, Vec::new()), addresses: four })
-    }
-
-    /// Addresses of: the client, the proxy towards it, the proxy towards the server, the server.
-    pub(super) fn addresses(&self) -> [SocketAddr; 4] {
-        self.addresses
     }
 
     /// Hands both connections over to the data path: returns the numbers of the programs for both directions.
@@ -294,12 +289,7 @@ fn splicer([source, destination]: [SocketAddr; 2], scaling: Scaling) -> WrittenF
         (_, Scaling { left: 0, right: 0 }) => ("tcp-splicer", STATES[0]),
         _ => ("tcp-splicer-scaled", STATES[0]),
     };
-    WrittenForwarder {
-        program: program.into(),
-        key: Some(key),
-        data: Some(digits(&vec![0; size])),
-        ..WrittenForwarder::default()
-    }
+    shipped(program, Some(key), Some(&vec![0; size]))
 }
 
 /// The state of a program that rewrites segments from the old to the new ends, with offsets for sequence and
@@ -380,7 +370,7 @@ mod tests {
         // The client's window of 1 << 7 is a quarter of a 1 << 9, the server's of 1 << 3 a sixteenth of a 1
         // << 7.
         assert_eq!((&there[24..], &back[24..]), (&[0, 0, 0, 2][..], &[0, 0, 0, 4][..]));
-        let [client, own_near, own_far, server] = pair.addresses();
+        let [client, own_near, own_far, server] = pair.addresses;
         assert_eq!(there[..8], [127, 0, 0, 1, 127, 0, 0, 1]);
         assert_eq!(there[8..12], [own_far.port().to_be_bytes(), server.port().to_be_bytes()].concat());
         assert_eq!(back[8..12], [own_near.port().to_be_bytes(), client.port().to_be_bytes()].concat());

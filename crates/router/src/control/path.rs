@@ -1,6 +1,5 @@
 //! Packets to and from the control plane.
 
-use super::PUNTED;
 use crate::classify::{ETHERNET, FullIpReason};
 use crate::next_hop::{NextHop, v4_key};
 use crate::police::PolicedWork;
@@ -43,13 +42,12 @@ impl Core {
     pub fn punt(&mut self, pool: &Pool, handle: Handle, out: &Outbox) -> Option<Fate> {
         let meta = pool.meta(handle);
         let control = self.control.as_deref()?.beside(meta.in_port)?;
-        let work = class(pool.data(handle));
+        let work = class(pool.data(handle)).unwrap_or(PolicedWork::ControlOther);
         if !self.allows(meta.in_port, work, out) {
             return Some(Fate::Dropped(DropReason::SlowPath));
         }
-        let at = PUNTED.iter().position(|known| *known == work);
-        if let (Some(at), Some(own)) = (at, self.control.as_deref_mut()) {
-            own.punted[at] += u64::from(meta.segments);
+        if let Some(own) = self.control.as_deref_mut() {
+            own.punted[work as usize] += u64::from(meta.segments);
         }
         Some(Fate::Out(control))
     }
@@ -60,7 +58,7 @@ impl Core {
         let may_be = self.control.is_some()
             && matches!(
                 why,
-                FullIpReason::Local | FullIpReason::Expired | FullIpReason::Options | FullIpReason::HopByHop
+                FullIpReason::Local | FullIpReason::HopLimit | FullIpReason::Options | FullIpReason::HopByHop
             );
         may_be
             && (why == FullIpReason::Local || self.is_local(pool.data(handle)))
@@ -91,15 +89,13 @@ impl Core {
     }
 }
 
-/// The kind of a packet for the router itself.
-fn class(frame: &[u8]) -> PolicedWork {
-    let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {
-        return PolicedWork::ControlOther;
-    };
+/// The kind of a packet for the router itself; none for other packets.
+fn class(frame: &[u8]) -> Option<PolicedWork> {
+    let (ethernet, packet) = frame.split_first_chunk::<ETHERNET>()?;
     match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-        ethertype::IPV4 => class_v4(packet).unwrap_or(PolicedWork::ControlOther),
-        ethertype::IPV6 => class_v6(packet).unwrap_or(PolicedWork::ControlOther),
-        _ => PolicedWork::ControlOther,
+        ethertype::IPV4 => class_v4(packet),
+        ethertype::IPV6 => class_v6(packet),
+        _ => None,
     }
 }
 

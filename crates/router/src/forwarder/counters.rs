@@ -29,6 +29,7 @@ pub struct ForwarderStats {
     pub other_reasons: u64,
 }
 
+#[derive(Default)]
 pub(super) struct Counters {
     passed: Counter,
     transmitted: Counter,
@@ -36,9 +37,11 @@ pub(super) struct Counters {
     dropped: Counter,
     aborted: Counter,
     marked: Counter,
-    /// The last one counts all other numbers.
-    reasons: Box<[Counter; REASONS + 1]>,
+    reasons: Reasons,
 }
+
+/// The last one counts all other numbers.
+struct Reasons(Box<[Counter; REASONS + 1]>);
 
 #[derive(Default)]
 struct Counter(AtomicU64);
@@ -60,17 +63,9 @@ impl Counter {
     }
 }
 
-impl Default for Counters {
+impl Default for Reasons {
     fn default() -> Self {
-        Self {
-            passed: Counter::default(),
-            transmitted: Counter::default(),
-            redirected: Counter::default(),
-            dropped: Counter::default(),
-            aborted: Counter::default(),
-            marked: Counter::default(),
-            reasons: Box::new(std::array::from_fn(|_| Counter::default())),
-        }
+        Self(Box::new(std::array::from_fn(|_| Counter::default())))
     }
 }
 
@@ -84,7 +79,7 @@ impl Counters {
             Verdict::Redirect(_) => &self.redirected,
             Verdict::Drop(reason) => {
                 if let Some(reason) = reason {
-                    self.reasons[usize::from(reason).min(REASONS)].add(1, alone);
+                    self.reasons.0[usize::from(reason).min(REASONS)].add(1, alone);
                 }
                 &self.dropped
             }
@@ -121,8 +116,8 @@ impl Counters {
             dropped,
             aborted,
             marked,
-            reasons: std::array::from_fn(|at| self.reasons[at].read()),
-            other_reasons: self.reasons[REASONS].read(),
+            reasons: std::array::from_fn(|at| self.reasons.0[at].read()),
+            other_reasons: self.reasons.0[REASONS].read(),
         }
     }
 }

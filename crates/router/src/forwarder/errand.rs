@@ -2,8 +2,7 @@
 
 use super::bench::{Bench, ROOM, buffer};
 use super::key::{Words, flow};
-use super::room::put_back;
-use super::ruling::Ruling;
+use super::ruling::{Ruling, put_back};
 use super::table::Forwarders;
 use super::through::{Passage, Programs, context};
 use crate::classify::{Class, Classify};
@@ -19,8 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Errand {
     /// The programs installed when the packet was sent.
     table: Arc<Forwarders>,
-    /// The previous ones.
-    replaced: Option<Arc<Forwarders>>,
+    /// The previous ones, if they were replaced, to be freed off the packet path.
+    pub replaced: Option<Arc<Forwarders>>,
     /// The index of its flow's program, and the flow, if any.
     own: Option<usize>,
     words: Option<Words>,
@@ -29,8 +28,8 @@ pub(crate) struct Errand {
     buffer: Box<[u8]>,
     data: Range<usize>,
     passage: Passage,
-    /// Reason why it is lost.
-    fault: Option<DropReason>,
+    /// Reason why it is lost: aborted, if processing failed.
+    pub fault: Option<DropReason>,
 }
 
 impl Errand {
@@ -47,11 +46,6 @@ impl Errand {
             passage: Passage::default(),
             fault: None,
         }
-    }
-
-    /// The replaced programs, if any, to be freed off the packet path.
-    pub fn take_replaced(&mut self) -> Option<Arc<Forwarders>> {
-        self.replaced.take()
     }
 
     /// Runs the programs on the packet, on the processor with this number, from 1 on.
@@ -90,16 +84,6 @@ impl Errand {
         }
     }
 
-    /// The packet is to be dropped because of a failure.
-    pub fn break_off(&mut self) {
-        self.fault = Some(DropReason::Aborted);
-    }
-
-    /// Whether it is.
-    pub fn is_broken_off(&self) -> bool {
-        self.fault == Some(DropReason::Aborted)
-    }
-
     /// Whether the packet goes on, and may have changed.
     fn is_changed(&self) -> bool {
         let goes_on = !matches!(self.passage.end, Some((Verdict::Drop(_) | Verdict::Aborted(_), _)));
@@ -113,7 +97,7 @@ impl Programs {
     /// # Errors
     /// The ruling on the packet, if it meets none or can't be passed to any.
     pub fn send(&self, errand: &mut Errand, pool: &mut Pool, handle: Handle) -> Result<(), Ruling> {
-        let table = self.table();
+        let table = &self.table;
         let (meta, frame) = pool.parts_mut(handle);
         if table.is_empty() {
             return Err(Ruling::NONE);
@@ -156,7 +140,7 @@ impl Programs {
             core.before.note(pool, handle);
             own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
         }
-        let now = self.table();
+        let now = &self.table;
         // An attachment disappears with its program, and may have been reassigned.
         errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
         let packet = (own, class, errand.words.as_ref());

@@ -27,11 +27,8 @@ impl VerifiedExits {
     /// # Errors
     /// The reason why the first one is refused.
     pub fn of(exits: Box<[longwire_program::Exit]>) -> Result<Self, Box<Rejected>> {
-        exits
-            .into_iter()
-            .map(|exit| Ok((exit.kind, verify(exit.program)?)))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let verified = exits.into_iter().map(|exit| Ok((exit.kind, verify(exit.program)?)));
+        verified.collect::<Result<_, _>>().map(Self)
     }
 
     /// All of them.
@@ -41,11 +38,7 @@ impl VerifiedExits {
 
     /// Compiles them for the maps of their program.
     pub fn compiled(self, maps: &Arc<Maps>) -> Exits {
-        let one = |(kind, verified): (ExitKind, VerifiedProgram)| Exit {
-            kind,
-            code: Code::of(&verified, maps),
-            verified,
-        };
+        let one = |(kind, verified)| Exit { kind, code: Code::of(&verified, maps), verified };
         Exits(self.0.into_iter().map(one).collect())
     }
 }

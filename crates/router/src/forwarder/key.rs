@@ -1,10 +1,10 @@
 //! Keys: the packets that a forwarder handles.
 
 use crate::group::mixed;
-use crate::next_hop::{key_v4, neighbour_key, v4_key};
+use crate::next_hop::{neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Ipv6Payload, ethertype, protocol};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
 
 /// The packets that a forwarder handles.
@@ -92,10 +92,9 @@ impl From<[u8; 4]> for KeyAddress {
 /// The address, with its prefix length if not all bits are compared: `10.0.0.0/8`.
 impl fmt::Display for KeyAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.words();
-        let first = key_v4(words).map_or_else(|| IpAddr::V6(words.into()), |v4| IpAddr::V4(v4.into()));
         // The first address of a prefix; IPv6 addresses that begin with zeros do not become IPv4.
-        let first = if self.address.is_ipv6() { IpAddr::V6(words.into()) } else { first };
+        let first = Ipv6Addr::from(self.words());
+        let first = if self.address.is_ipv6() { first.into() } else { first.to_canonical() };
         match self.open() {
             0 => first.fmt(f),
             _ => write!(f, "{first}/{}", self.prefix),
@@ -242,7 +241,7 @@ pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
     let address = |at: usize| {
         let told = mask[at] == u64::MAX;
         let key = u128::from(words[at]) << 64 | u128::from(words[at + 1]);
-        told.then(|| key_v4(key).map_or_else(|| IpAddr::V6(key.into()), |v4| IpAddr::V4(v4.into())).into())
+        told.then(|| Ipv6Addr::from(key).to_canonical().into())
     };
     let field = |from: u32| {
         let told = mask[4] >> from & 1 == 1;

@@ -2,9 +2,9 @@
 //! translators, as most are. They are prepared once per batch, and packets meet them one after the other.
 //! None of them chooses links or reads marks, though they may set some.
 
-use super::fate::fate;
 use super::key::flow;
 use super::program::{Forwarder, Ready};
+use super::ruling::fate;
 use super::table::Forwarders;
 use super::through::{Programs, take_queue};
 use crate::classify::{Class, Classify};
@@ -24,6 +24,11 @@ struct ProgramRuling<'t> {
     changed: bool,
     queue: Option<u16>,
     mark: Option<u32>,
+}
+
+impl ProgramRuling<'_> {
+    /// On a packet that passes.
+    const NONE: Self = Self { end: None, changed: false, queue: None, mark: None };
 }
 
 impl Programs {
@@ -151,23 +156,15 @@ fn ruling_of_one<'t>(
     ruling: Option<(Verdict, Effects)>,
     passed: &mut u64,
 ) -> Option<ProgramRuling<'t>> {
-    let only = ready.forwarder();
+    let only = ready.forwarder;
     let (changed, queue) = (only.writes, only.queue());
     let Some((verdict, effects)) = ruling else {
         *passed += 1;
-        return (changed || queue.is_some()).then_some(ProgramRuling {
-            end: None,
-            changed,
-            queue,
-            mark: None,
-        });
+        let ruling = ProgramRuling { changed, queue, ..ProgramRuling::NONE };
+        return (changed || queue.is_some()).then_some(ruling);
     };
-    Some(ProgramRuling {
-        end: end(verdict, only),
-        changed,
-        queue: effects.queue.or(queue),
-        mark: effects.mark,
-    })
+    let (end, queue) = (end(verdict, only), effects.queue.or(queue));
+    Some(ProgramRuling { end, changed, queue, mark: effects.mark })
 }
 
 /// A batch's packets have a bit each.
@@ -250,7 +247,7 @@ fn obey<C: Classify>(
 #[inline(never)]
 fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwarder)) {
     let lost = || {
-        forwarder.redirected_nowhere();
+        forwarder.counters.redirected_nowhere();
         Fate::Dropped(DropReason::Aborted)
     };
     let fate = fate(core, verdict, meta.in_port, lost);
@@ -277,9 +274,9 @@ fn look_again<C: Classify>(
 fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<ProgramRuling<'t>> {
     let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let mut ruling = ProgramRuling { end: None, changed: false, queue: None, mark: None };
+    let mut ruling = ProgramRuling::NONE;
     for ready in table.met(own).filter_map(Forwarder::ready) {
-        let forwarder: &Forwarder = ready.forwarder();
+        let forwarder: &Forwarder = ready.forwarder;
         let asked = match ready.run(shown, alone) {
             None => {
                 ready.passed(1, alone);

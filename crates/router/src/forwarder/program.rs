@@ -121,9 +121,10 @@ pub struct Forwarder {
     pub(super) fid: Fid,
     pub(super) installation: Installation,
     pub(super) demand: Demand,
-    /// Whether it may change packets, and whether it may move their ends.
+    /// Whether it may change packets, and whether it may move their ends: then it must be run by
+    /// [`Forwarder::run_with_room`].
     pub(super) writes: bool,
-    moves: bool,
+    pub(super) moves: bool,
     /// Whether it is compiled, does not move packets' ends, chooses no links, reads no marks, and is
     /// installed without its own destination.
     pub(super) plain: bool,
@@ -135,7 +136,7 @@ pub struct Forwarder {
     exits: Exits,
     maps: Arc<Maps>,
     state: Arc<ProgramState>,
-    counters: Counters,
+    pub(super) counters: Counters,
     pub(super) costs: Costs,
     random: Random,
 }
@@ -179,9 +180,7 @@ impl Forwarder {
         if let Key::Flow(key) = &installation.key {
             key.check()?;
         }
-        if let Some(way @ (NextHop::Local | NextHop::Broadcast | NextHop::Discard | NextHop::Group(_))) =
-            installation.way
-        {
+        if let Some(way) = installation.way.filter(|way| way.port().is_none()) {
             return Err(PrepareError::Way(way));
         }
         let mut program = program.for_workers(installation.threads);
@@ -291,46 +290,16 @@ impl Forwarder {
         self.counters.read()
     }
 
-    /// Whether it may move packets' ends: such a program must be run by [`Forwarder::run_with_room`].
-    pub(super) fn moves(&self) -> bool {
-        self.moves
-    }
-
-    /// Counts a packet as passed without running the program, which does nothing else.
-    pub(super) fn passed_unseen(&self, alone: bool) {
-        self.counters.passed(1, alone);
-    }
-
     /// The output queue of its installation.
     #[inline]
     pub(super) fn queue(&self) -> Option<u16> {
         self.installation.queue.map(u16::from)
     }
 
-    /// Counts a redirection without a destination.
-    pub(super) fn redirected_nowhere(&self) {
-        self.counters.redirected_nowhere();
-    }
-
     /// Prepares it for a series of packets, if it is compiled and does not move packets' ends.
     #[inline]
     pub(super) fn ready(&self) -> Option<Ready<'_>> {
         Some(Ready { forwarder: self, how: self.code.ready(&self.state)? })
-    }
-
-    /// Runs it on a frame.
-    #[inline]
-    pub(super) fn run(
-        &self,
-        bench: &mut Bench,
-        context: Context,
-        frame: &mut [u8],
-        core: &Core,
-    ) -> (Verdict, Effects) {
-        let len = frame.len();
-        let packet = Packet::new(frame, 0..len);
-        let (verdict, effects, _) = self.run_on(&mut bench.stack, bench.alone, context, packet, Some(core));
-        (verdict, effects)
     }
 
     /// Runs it on a copy of a frame, and returns the resulting frame.
@@ -383,7 +352,7 @@ impl Forwarder {
 
 /// A program prepared for a series of packets.
 pub(super) struct Ready<'f> {
-    forwarder: &'f Forwarder,
+    pub forwarder: &'f Forwarder,
     how: How<'f>,
 }
 
@@ -437,11 +406,6 @@ impl<'f> Ready<'f> {
     #[inline]
     pub fn passed(&self, packets: u64, alone: bool) {
         self.forwarder.counters.passed(packets, alone);
-    }
-
-    /// The program.
-    pub fn forwarder(&self) -> &'f Forwarder {
-        self.forwarder
     }
 
     #[inline(never)]

@@ -2,12 +2,12 @@
 //! Lookups change nothing and send no requests: a packet with an unresolved neighbour is passed, and full IP
 //! resolves it.
 
-use crate::next_hop::{NextHop, key_v4, neighbour_key};
+use crate::next_hop::{NextHop, NextNeighbour, neighbour_key};
 use crate::state::Core;
 use longwire_block::Dice;
 use longwire_program::{Environment, Hop, RouteAnswer, RouteQuery};
 use longwire_units::Nanos;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A stream of random numbers, shared by all threads that run a program.
@@ -45,28 +45,22 @@ impl Core {
             IpAddr::V4(address) => self.fib.way_v4(address.into()),
             IpAddr::V6(address) => self.fib.way_v6(address.into()),
         };
-        let destination = neighbour_key(query.destination);
-        let (place, neighbour) = match routed.map(|hop| self.chosen(hop, query.packet)) {
-            Some(NextHop::Gateway { port, gateway }) => (port, gateway),
-            Some(NextHop::Direct { port }) => (port, destination),
-            Some(NextHop::Discard) => return RouteAnswer::Discarded,
-            Some(NextHop::Local | NextHop::Broadcast | NextHop::Group(_)) | None => {
-                return RouteAnswer::NotForwarded;
-            }
-        };
+        let hop = routed.map(|hop| self.chosen(hop, query.packet));
+        if hop == Some(NextHop::Discard) {
+            return RouteAnswer::Discarded;
+        }
+        let next = hop.and_then(|hop| hop.neighbour(neighbour_key(query.destination)));
+        let Some(NextNeighbour { port: place, address, .. }) = next else { return RouteAnswer::NotForwarded };
         let Some(port) = self.ports.at(place) else { return RouteAnswer::NotForwarded };
-        let address = match key_v4(neighbour) {
-            Some(address) => Ipv4Addr::from(address).into(),
-            None => Ipv6Addr::from(neighbour).into(),
-        };
-        let hop = Hop { port: place.into(), mtu: port.mtu, neighbour: address, mac: port.mac };
+        let neighbour = Ipv6Addr::from(address).to_canonical();
+        let hop = Hop { port: place.into(), mtu: port.mtu, neighbour, mac: port.mac };
         if u32::from(query.length) > port.mtu {
             return RouteAnswer::TooLong(hop);
         }
         if query.skips_neighbour {
             return RouteAnswer::Forward(hop, None);
         }
-        match self.neighbours.find(place, neighbour, Nanos(query.now)).mac() {
+        match self.neighbours.find(place, address, Nanos(query.now)).mac() {
             Some(mac) => RouteAnswer::Forward(hop, Some(mac)),
             None => RouteAnswer::NoNeighbour(hop),
         }
@@ -107,7 +101,7 @@ mod tests {
             let (length, skips_neighbour) = (0, false);
             let query =
                 RouteQuery { source, destination, ingress: 10, length, skips_neighbour, now: 0, packet: &[] };
-            router.core().answer(&query)
+            router.core.answer(&query)
         };
         let globals = [("10.0.0.9", "20.0.0.1"), ("0.0.0.0", "20.0.0.1"), ("fd00::9", "2001:db8::1")];
         for ((source, destination), gateway) in globals.into_iter().zip([0, 0, 1]) {

@@ -2,7 +2,7 @@
 
 use super::key::{FlowKey, Key};
 use super::price::{Admission, classifier, minimal_ip};
-use super::program::{Fid, Forwarder, LinkChoice};
+use super::program::{Fid, Forwarder, Installation};
 use super::space::Space;
 use crate::next_hop::NextHop;
 use longwire_program::{Budget, BudgetItem, Demand, Overdrawn, Resource, admit};
@@ -44,7 +44,7 @@ pub struct Forwarders {
     pub(super) flows: Box<[Arc<Forwarder>]>,
     pub(super) space: Space,
     /// Whether all of them are plain: they only pass or drop packets.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
     /// Whether one of them may rewrite packets.
     pub(super) writes: bool,
     need: Demand,
@@ -80,14 +80,10 @@ impl Forwarders {
         if self.all.len() >= MOST || self.next == u32::MAX {
             return Err(InstallError::TooMany);
         }
-        if let Some(NextHop::Gateway { port, .. } | NextHop::Direct { port }) = forwarder.installation.way
-            && !self.ports.contains(&port)
-        {
+        let Installation { way, links, .. } = &forwarder.installation;
+        let mut ports = way.and_then(NextHop::port).into_iter().chain(links.iter().map(|link| link.port));
+        if let Some(port) = ports.find(|port| !self.ports.contains(port)) {
             return Err(InstallError::ForeignPort { port });
-        }
-        let foreign = |link: &&LinkChoice| !self.ports.contains(&link.port);
-        if let Some(LinkChoice { port, .. }) = forwarder.installation.links.iter().find(foreign) {
-            return Err(InstallError::ForeignPort { port: *port });
         }
         let fid = Fid(self.next);
         forwarder.number(fid, self.seed);
@@ -163,15 +159,12 @@ impl Forwarders {
         next: u32,
         budget: &Budget,
     ) -> Result<Arc<Self>, InstallError> {
-        let of_flow = |forwarder: &&Arc<Forwarder>| matches!(forwarder.installation.key, Key::Flow(_));
-        let (flows, general): (Vec<_>, Vec<_>) = all.iter().partition(of_flow);
-        let keys: Vec<FlowKey> = flows
-            .iter()
-            .filter_map(|forwarder| match forwarder.installation.key {
-                Key::Flow(key) => Some(key),
-                Key::All => None,
-            })
-            .collect();
+        let key = |forwarder: &&Arc<Forwarder>| match forwarder.installation.key {
+            Key::Flow(key) => Some(key),
+            Key::All => None,
+        };
+        let keys: Vec<FlowKey> = all.iter().filter_map(|forwarder| key(&forwarder)).collect();
+        let (flows, general): (Vec<_>, Vec<_>) = all.iter().partition(|forwarder| key(forwarder).is_some());
         let space = Space::new(&keys, self.seed);
         let writes = all.iter().any(|forwarder| forwarder.writes);
         let plain = all.iter().all(|forwarder| forwarder.plain);

@@ -2,11 +2,9 @@
 
 use super::bench::Bench;
 use super::cost::Sampler;
-use super::fate::{fate, into_link, lost};
 use super::key::{Words, flow, hash};
 use super::program::{Fid, Forwarder};
-use super::room::put_back;
-use super::ruling::Ruling;
+use super::ruling::{Ruling, fate, into_link, lost, put_back};
 use super::table::Forwarders;
 use crate::above::{Above, Upward};
 use crate::classify::{Class, Classify};
@@ -15,7 +13,7 @@ use crate::next_hop::NextHop;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
-use longwire_program::{Context, Effects, Redirect, Verdict};
+use longwire_program::{Context, Effects, Packet, Redirect, Verdict};
 use longwire_punt::AttachmentId;
 use longwire_units::Nanos;
 use longwire_wire::finish_checksum;
@@ -23,7 +21,8 @@ use std::sync::Arc;
 
 /// The programs of a router, and their working memory.
 pub(crate) struct Programs {
-    table: Arc<Forwarders>,
+    /// The installed ones.
+    pub table: Arc<Forwarders>,
     bench: Bench,
     /// The remaining packets of a batch, if not all.
     left: Box<[Handle; BATCH]>,
@@ -68,44 +67,9 @@ impl Programs {
         }
     }
 
-    /// The installed programs.
-    pub fn table(&self) -> &Arc<Forwarders> {
-        &self.table
-    }
-
-    /// Replaces the table from which this one was made; returns it if that is not the router's current one.
-    pub fn replace(
-        &mut self,
-        made_from: &Arc<Forwarders>,
-        table: Arc<Forwarders>,
-    ) -> Result<Arc<Forwarders>, Arc<Forwarders>> {
-        if Arc::ptr_eq(made_from, &self.table) {
-            Ok(std::mem::replace(&mut self.table, table))
-        } else {
-            Err(table)
-        }
-    }
-
-    /// Whether there are none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
-    /// Whether all of them are plain.
-    #[inline]
-    pub fn are_plain(&self) -> bool {
-        self.table.plain
-    }
-
     /// The programs, their working memory, and the list of remaining packets.
     pub(super) fn parts(&mut self) -> (&Forwarders, &mut Bench, &mut [Handle; BATCH]) {
         (&self.table, &mut self.bench, &mut self.left)
-    }
-
-    /// Replaces the table.
-    pub fn put(&mut self, table: Arc<Forwarders>) {
-        self.table = table;
     }
 
     /// Decides about every packet of a classified batch, through programs of any kind.
@@ -113,12 +77,11 @@ impl Programs {
     pub fn forward<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
-        above: Option<&mut Above>,
+        mut above: Option<&mut Above>,
         pool: &mut Pool,
         (handles, classes): (&[Handle], &mut [Class; BATCH]),
         out: &mut Outbox,
     ) {
-        let mut above = above;
         let mut fates = [None; BATCH];
         let Self { table, bench, special, .. } = self;
         let mut specials = 0;
@@ -187,9 +150,6 @@ impl Programs {
 
     /// The program of a flow, if any.
     fn own(&self, words: &Words) -> Option<&Forwarder> {
-        if self.table.space.is_empty() {
-            return None;
-        }
         self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
     }
 
@@ -242,14 +202,14 @@ fn rule<C: Classify>(
         if let (Some(attachment), Some((above, at_once))) = (own.early, above) {
             // The level's refusal comes before anything expensive: a flood must cost less than what it would
             // displace.
-            if above.refuses(attachment, Nanos(meta.arrival)) {
-                own.passed_unseen(bench.alone);
+            if above.punt.refuses(attachment, Nanos(meta.arrival)) {
+                own.counters.passed(1, bench.alone);
                 ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
                 return;
             }
             // So that the next one of its batch is refused as early as one of a later batch.
             if at_once {
-                own.passed_unseen(bench.alone);
+                own.counters.passed(1, bench.alone);
                 ruling.way = own.installation.way;
                 ruling.fate = go_up(own, attachment, above, pool, (handle, *class, words.as_ref()));
                 return;
@@ -408,48 +368,33 @@ impl Traveller<'_> {
         out: &mut Outbox,
     ) {
         let began = bench.sampler.begin();
-        let (verdict, effects) = if forwarder.moves() {
-            self.run_with_room(forwarder, bench, core, pool, out)
+        let (verdict, effects) = if forwarder.moves {
+            let (verdict, effects, frame) =
+                forwarder.run_with_room(bench, self.context, pool.data(self.handle), core);
+            if !matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
+                self.handle = put_back(core, pool, self.handle, frame, self.ruling, out);
+            }
+            (verdict, effects)
         } else {
             let (meta, frame) = pool.parts_mut(self.handle);
             if forwarder.writes {
                 meta.checksum = Checksum::Unknown as u8;
             }
-            forwarder.run(bench, self.context, frame, core)
+            let len = frame.len();
+            let (packet, alone) = (Packet::new(frame, 0..len), bench.alone);
+            let (verdict, effects, _) =
+                forwarder.run_on(&mut bench.stack, alone, self.context, packet, Some(&*core));
+            (verdict, effects)
         };
         bench.sampler.end(began, &forwarder.costs);
         self.passage.note(forwarder, verdict, &effects);
         self.context.mark = self.passage.mark.unwrap_or(self.context.mark);
     }
-
-    /// Runs a program that may move the packet's ends.
-    fn run_with_room(
-        &mut self,
-        forwarder: &Forwarder,
-        bench: &mut Bench,
-        core: &mut Core,
-        pool: &mut Pool,
-        out: &mut Outbox,
-    ) -> (Verdict, Effects) {
-        let (verdict, effects, frame) =
-            forwarder.run_with_room(bench, self.context, pool.data(self.handle), core);
-        if !matches!(verdict, Verdict::Drop(_) | Verdict::Aborted(_)) {
-            self.handle = put_back(core, pool, self.handle, frame, self.ruling, out);
-        }
-        (verdict, effects)
-    }
 }
 
 /// A program's context for a packet at its router.
-pub(super) const fn context(meta: &Meta) -> Context {
-    Context {
-        ingress: meta.in_port as u32,
-        queue: 0,
-        egress: 0,
-        now: meta.arrival,
-        worker: 0,
-        mark: meta.mark(),
-    }
+pub(super) fn context(meta: &Meta) -> Context {
+    Context { ingress: meta.in_port.into(), now: meta.arrival, mark: meta.mark(), ..Context::default() }
 }
 
 impl std::fmt::Debug for Programs {

@@ -1,6 +1,6 @@
 //! Neighbours known to a control plane.
 
-use super::{AnswerFlags, FREE, NeighbourState, Neighbours, Slot};
+use super::{AnswerFlags, NeighbourState, Neighbours, Slot};
 use crate::control::Confirmation;
 use longwire_units::Nanos;
 
@@ -19,7 +19,8 @@ impl Neighbours {
                 self.learn(port, address, mac, flags, now);
                 return self.place(port, address).is_some();
             }
-            return self.insert(Slot { address, port, mac, state, confirmed: now, ..FREE }, now).is_some();
+            let new = Slot { address, port, mac, state, confirmed: now, ..Slot::default() };
+            return self.insert(new, now).is_some();
         };
         let slot = self.slots.change(at);
         let was = slot.state;

@@ -1,6 +1,6 @@
 //! The slots of neighbours, with a count of changes.
 
-use super::{FREE, Slot};
+use super::Slot;
 use std::ops::Deref;
 
 /// Slots that are read as a slice, and changed only through [`Slots::change`].
@@ -13,7 +13,7 @@ pub(super) struct Slots {
 impl Slots {
     /// This many free slots.
     pub fn new(count: usize) -> Self {
-        Self { list: vec![FREE; count].into(), changes: 0 }
+        Self { list: vec![Slot::default(); count].into(), changes: 0 }
     }
 
     /// A slot to change.

@@ -14,52 +14,37 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// An IPv4 (`u32`) or IPv6 (`u128`) address as a number in network order.
-pub trait Address: Copy + Ord + fmt::Debug {
+pub trait Address: Copy + Ord + fmt::Debug + From<<Self as Address>::Written> {
     /// Its number of bits.
     const BITS: u8;
+
+    /// Its type in the usual notation.
+    type Written: fmt::Display + FromStr + From<Self>;
 
     /// Its first `len` bits followed by zeros. `len` is at most [`Address::BITS`].
     #[must_use]
     fn masked(self, len: u8) -> Self;
-
-    /// In the usual notation.
-    fn written(self) -> String;
-
-    /// Parses the usual notation.
-    fn read(text: &str) -> Option<Self>;
 }
 
 impl Address for u32 {
     const BITS: u8 = 32;
 
+    type Written = Ipv4Addr;
+
     #[inline]
     fn masked(self, len: u8) -> Self {
         if len == 0 { 0 } else { self & (Self::MAX << (32 - len)) }
-    }
-
-    fn written(self) -> String {
-        Ipv4Addr::from(self).to_string()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse::<Ipv4Addr>().ok().map(Self::from)
     }
 }
 
 impl Address for u128 {
     const BITS: u8 = 128;
 
+    type Written = Ipv6Addr;
+
     #[inline]
     fn masked(self, len: u8) -> Self {
         if len == 0 { 0 } else { self & (Self::MAX << (128 - len)) }
-    }
-
-    fn written(self) -> String {
-        Ipv6Addr::from(self).to_string()
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse::<Ipv6Addr>().ok().map(Self::from)
     }
 }
 
@@ -124,7 +109,7 @@ impl<A: Address> Prefix<A> {
 
 impl<A: Address> fmt::Display for Prefix<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address.written(), self.len)
+        write!(f, "{}/{}", A::Written::from(self.address), self.len)
     }
 }
 
@@ -134,8 +119,8 @@ impl<A: Address> FromStr for Prefix<A> {
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let unreadable = || PrefixError::Unreadable { text: text.into() };
         let (address, len) = text.split_once('/').ok_or_else(unreadable)?;
-        let address = A::read(address).ok_or_else(unreadable)?;
-        Self::new(address, len.parse().map_err(|_| unreadable())?)
+        let address: A::Written = address.parse().map_err(|_| unreadable())?;
+        Self::new(address.into(), len.parse().map_err(|_| unreadable())?)
     }
 }
 
@@ -145,11 +130,8 @@ pub struct HopId(pub NonZeroU16);
 
 impl HopId {
     #[inline]
-    pub(crate) const fn from_raw(raw: u16) -> Option<Self> {
-        match NonZeroU16::new(raw) {
-            Some(id) => Some(Self(id)),
-            None => None,
-        }
+    pub(crate) fn from_raw(raw: u16) -> Option<Self> {
+        NonZeroU16::new(raw).map(Self)
     }
 
     /// Its index in a table of next hops.

@@ -146,16 +146,6 @@ impl V4Table {
         Some(hop)
     }
 
-    /// Number of prefixes.
-    pub fn len(&self) -> usize {
-        self.prefixes.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.prefixes.is_empty()
-    }
-
     /// The prefixes in order of address and length, with their next hops.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix<u32>, HopId)> {
         self.prefixes.iter().map(|(&prefix, &hop)| (prefix, hop))
@@ -231,7 +221,7 @@ const fn child(slot: Slot) -> u32 {
 }
 
 #[inline]
-const fn hop(slot: Slot) -> Option<HopId> {
+fn hop(slot: Slot) -> Option<HopId> {
     HopId::from_raw((slot >> 32) as u16)
 }
 
@@ -248,6 +238,7 @@ fn filled(child: u32, hop: Option<HopId>, len: u8) -> Slot {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::Ipv4Addr;
 
     fn id(number: u16) -> HopId {
         HopId::from_raw(number).unwrap()
@@ -258,7 +249,7 @@ mod tests {
     }
 
     fn found(table: &V4Table, address: &str) -> u16 {
-        table.find(u32::read(address).unwrap()).map_or(0, |HopId(id)| id.get())
+        table.find(address.parse::<Ipv4Addr>().unwrap().into()).map_or(0, |HopId(id)| id.get())
     }
 
     #[test]
@@ -306,7 +297,7 @@ mod tests {
         table.insert(prefix("10.0.0.0/8"), id(1)).unwrap();
         assert_eq!(table.insert(prefix("11.0.0.0/8"), id(1)), Err(TableFull { limit: 1 }));
         assert_eq!(table.insert(prefix("10.0.0.0/8"), id(2)), Ok(Some(id(1))));
-        assert_eq!((found(&table, "10.0.0.1"), found(&table, "11.0.0.1"), table.len()), (2, 0, 1));
+        assert_eq!((found(&table, "10.0.0.1"), found(&table, "11.0.0.1"), table.prefixes.len()), (2, 0, 1));
     }
 
     #[test]
@@ -320,7 +311,7 @@ mod tests {
             (0..100).for_each(|n| assert!(table.remove(host(n)).is_some()));
             assert_eq!(table.memory(), memory, "round {round}");
         }
-        assert!(table.is_empty() && table.root.iter().all(|&slot| slot == 0));
+        assert!(table.prefixes.is_empty() && table.root.iter().all(|&slot| slot == 0));
     }
 
     /// Prefixes close to each other, so that they nest, at all lengths.

@@ -3,19 +3,16 @@
 //!
 //! - `identity`: flows as scheduler keys;
 //! - `model`: processors in virtual time, with rings between the stages;
-//! - `live`: the engine's worker as the only processor of a real run, with measured time;
-//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: the common
-//!   part of both kinds of real run.
+//! - `live`: processors of a real run, with measured time: the engine's worker, or threads; `processor`: a
+//!   thread.
 //!
 //! The decisions behind it: `docs/adr/0019-sharing-processors.md`, `docs/adr/0022-processors-on-threads.md`.
 
 mod identity;
 mod live;
-mod measured;
 mod model;
 mod processor;
 mod report;
-mod threads;
 
 use crate::Classify;
 use crate::above::Above;
@@ -34,7 +31,6 @@ use longwire_units::Nanos;
 use model::Model;
 use std::task::Waker;
 use thiserror::Error;
-use threads::Threads;
 
 /// Configuration of shared processors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +65,7 @@ impl SharingConfig {
     /// Maximum of `rings.requests` in real time; none if there is one processor, which has no ring.
     pub fn most_requests(&self) -> Option<usize> {
         let processors = self.settings.processors as usize;
-        (processors > 1).then(|| (threads::MOST / processors).saturating_sub(1))
+        (processors > 1).then(|| (live::MOST / processors).saturating_sub(1))
     }
 }
 
@@ -206,6 +202,8 @@ fn names_to_give(known: &[String]) -> String {
 /// The processors of a router, and their waiting packets.
 #[derive(Debug)]
 pub(crate) struct Sharing {
+    /// With the router's number of ports.
+    config: SharingConfig,
     identity: Identity,
     stage: Stage,
 }
@@ -214,7 +212,6 @@ pub(crate) struct Sharing {
 enum Stage {
     Model(Box<Model>),
     Live(Box<Live>),
-    Threads(Box<Threads>),
 }
 
 /// Access to the router, which works on packets.
@@ -252,77 +249,66 @@ impl Sharing {
         if (flows as usize) < least {
             return Err(SharingError::TooFewFlows { flows, named, ports, least });
         }
-        give_weights(model.scheduler_mut(), &identity, &config)?;
-        Ok(Self { identity, stage: Stage::Model(Box::new(model)) })
-    }
-
-    /// Its settings, with the router's number of ports.
-    pub fn config(&self) -> &SharingConfig {
-        match &self.stage {
-            Stage::Model(model) => model.config(),
-            Stage::Live(live) => live.config(),
-            Stage::Threads(threads) => threads.config(),
-        }
+        give_weights(model.machine.scheduler(), &identity, &config)?;
+        Ok(Self { config, identity, stage: Stage::Model(Box::new(model)) })
     }
 
     /// Starts measuring the cost of packets: on the calling worker if there is one processor, else on
     /// threads, which run the programs.
     pub fn measure(&mut self, meter: Meter, programs: &mut Programs) -> Result<(), SharingError> {
-        let config = self.config();
-        let mut stage = if config.settings.processors > 1 {
+        if self.config.settings.processors > 1 {
             programs.share();
-            Stage::Threads(Box::new(Threads::new(config, meter, programs.table())?))
-        } else {
-            Stage::Live(Box::new(Live::new(config, meter)?))
-        };
-        give_weights(stage.scheduler_mut(), &self.identity, self.config())?;
-        self.stage = stage;
+        }
+        let mut live = Live::new(&self.config, meter, &programs.table)?;
+        give_weights(&mut live.scheduler, &self.identity, &self.config)?;
+        self.stage = Stage::Live(Box::new(live));
         Ok(())
     }
 
     /// Sets the weight of a named flow to each of its possible ports.
     pub fn set_weight(&mut self, flow: &str, weight: Weight) -> Result<(), ReweighError> {
-        let flows = &self.config().flows;
+        let flows = &self.config.flows;
         let Some(named) = flows.iter().position(|named| &*named.name == flow) else {
             let known = flows.iter().map(|named| named.name.to_string()).collect();
             return Err(ReweighError::Unknown { flow: flow.into(), known });
         };
-        for port in 0..self.config().settings.ports {
-            let key = self.identity.key_of(named, port);
-            self.stage.scheduler_mut().set_weight(key, weight)?;
+        let scheduler = match &mut self.stage {
+            Stage::Model(model) => model.machine.scheduler(),
+            Stage::Live(live) => &mut live.scheduler,
+        };
+        for port in 0..self.config.settings.ports {
+            scheduler.set_weight(self.identity.key_of(named, port), weight)?;
         }
         Ok(())
     }
 
-    /// Sets how processors wake the worker.
+    /// Sets how processors wake the worker when a packet returns. Effective once.
     pub fn set_waker(&mut self, waker: &Waker) {
-        if let Stage::Threads(threads) = &self.stage {
-            threads.set_waker(waker);
+        if let Stage::Live(live) = &self.stage {
+            live.common.waker.get_or_init(|| waker.clone());
         }
     }
 
     /// Calls `act` while no program runs on another thread.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.stage {
-            Stage::Threads(threads) => threads.between_packets(act),
-            _ => act(),
+            Stage::Model(_) => act(),
+            Stage::Live(live) => live.common.between_packets(act),
         }
     }
 
     pub fn scheduler(&self) -> &Scheduler {
         match &self.stage {
-            Stage::Model(model) => model.scheduler(),
-            Stage::Live(live) => live.scheduler(),
-            Stage::Threads(threads) => threads.scheduler(),
+            Stage::Model(model) => model.machine.scheduler_ref(),
+            Stage::Live(live) => &live.scheduler,
         }
     }
 
     /// Packets that it holds.
     pub fn kept(&self) -> u64 {
         match &self.stage {
-            Stage::Model(model) => model.kept(),
+            Stage::Model(model) => model.machine.inside() as u64,
             Stage::Live(live) => live.kept(),
-            Stage::Threads(threads) => threads.kept(),
         }
     }
 
@@ -331,7 +317,6 @@ impl Sharing {
         match &self.stage {
             Stage::Model(model) => model.deadline(),
             Stage::Live(live) => live.deadline(),
-            Stage::Threads(threads) => threads.deadline(),
         }
     }
 
@@ -352,15 +337,16 @@ impl Sharing {
             self.scheduler().expect(key(AHEAD), key(AHEAD / 2), key(1));
             host.pool.meta_mut(handle).out_port = Fate::Kept.code();
             let place = match &mut self.stage {
-                Stage::Model(model) => model.come(&mut host, comer),
+                Stage::Model(model) => model.come(&mut host, &self.config, comer),
                 Stage::Live(live) => live.come(&mut host, comer),
-                Stage::Threads(threads) => threads.come(&mut host, comer),
             };
             if let Some(place) = place {
                 self.identity.note(place, comer.flow, &comer.words);
             }
         }
-        host.flush(batch.as_slice());
+        if let Some(above) = &mut host.above {
+            above.flush(host.pool, handles);
+        }
     }
 
     /// The flow of a packet, if it has one.
@@ -376,18 +362,9 @@ impl Sharing {
         match &mut self.stage {
             Stage::Model(model) => model.run(&mut host, now),
             Stage::Live(live) => live.serve(&mut host, now),
-            Stage::Threads(threads) => threads.serve(&mut host, now),
         }
-        host.flush_at(now);
-    }
-}
-
-impl Stage {
-    fn scheduler_mut(&mut self) -> &mut Scheduler {
-        match self {
-            Self::Model(model) => model.scheduler_mut(),
-            Self::Live(live) => live.scheduler_mut(),
-            Self::Threads(threads) => threads.scheduler_mut(),
+        if let Some(above) = &mut host.above {
+            above.punt.flush(now);
         }
     }
 }
@@ -420,7 +397,7 @@ impl<C: Classify> Host<'_, C> {
         let hop = way.map(|hop| self.core.chosen(hop, self.pool.data(handle)));
         let place = hop.and_then(NextHop::port).unwrap_or(self.pool.meta(handle).in_port);
         // Its number, also while it is down: its packets, which are dropped, are no other port's.
-        self.core.ports.places().binary_search(&place).unwrap_or(0) as u16
+        self.core.ports.places.binary_search(&place).unwrap_or(0) as u16
     }
 
     fn decide_at_once(&mut self, handle: Handle) {
@@ -473,17 +450,5 @@ impl<C: Classify> Host<'_, C> {
     fn decide(&mut self, handle: Handle) -> (Handle, Fate) {
         let router = (&mut *self.core, &mut *self.classifier);
         self.programs.decide_one(router, self.above.as_deref_mut(), self.pool, handle, self.out)
-    }
-
-    fn flush(&mut self, batch: &[Handle]) {
-        if let Some(above) = &mut self.above {
-            above.flush(self.pool, batch);
-        }
-    }
-
-    fn flush_at(&mut self, now: Nanos) {
-        if let Some(above) = &mut self.above {
-            above.flush_at(now);
-        }
     }
 }

@@ -6,13 +6,12 @@ use crate::state::Fate;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Meta};
 use longwire_sched::model::{Departure, DropCause, Machine, Packet, Setup, Traffic};
-use longwire_sched::{Estimator, Scheduler, Settings};
+use longwire_sched::{Estimator, Settings};
 use longwire_units::Nanos;
 
 #[derive(Debug)]
 pub(super) struct Model {
-    config: SharingConfig,
-    machine: Machine,
+    pub machine: Machine,
     dice: Dice,
 }
 
@@ -36,83 +35,46 @@ impl Model {
             known: config.settings.estimator == Estimator::Exact,
         };
         let machine = Machine::new(setup)?;
-        Ok(Self { config: config.clone(), machine, dice: Dice::named(seed, "processors") })
-    }
-
-    pub const fn config(&self) -> &SharingConfig {
-        &self.config
-    }
-
-    pub fn scheduler(&self) -> &Scheduler {
-        self.machine.scheduler_ref()
-    }
-
-    pub fn scheduler_mut(&mut self) -> &mut Scheduler {
-        self.machine.scheduler()
-    }
-
-    /// Packets that found the ring before the scheduler full.
-    pub fn input_full(&self) -> u64 {
-        self.machine.stats().dropped_at_input
-    }
-
-    pub fn kept(&self) -> u64 {
-        self.machine.inside() as u64
+        Ok(Self { machine, dice: Dice::named(seed, "processors") })
     }
 
     pub fn deadline(&self) -> Nanos {
-        self.machine.next_time(&Nothing).unwrap_or(Nanos::NEVER)
+        self.machine.next_time(None).unwrap_or(Nanos::NEVER)
     }
 
     /// Admits a packet. Returns the index of its flow, if known now.
-    pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
+    pub fn come<C: Classify>(
+        &mut self,
+        host: &mut Host<'_, C>,
+        config: &SharingConfig,
+        comer: Comer,
+    ) -> Option<usize> {
         let cause = *host.pool.meta(comer.handle);
         host.out.because_of(&cause);
-        let cycles = self.cycles(host, &comer, cause.wire_len);
+        // The cost of a packet: its flow's, the router's, or by prices.
+        let named = comer.flow.named.and_then(|named| config.flows[named].cycles);
+        let cycles = match named.or(config.cycles) {
+            Some(demand) => demand.cycles(cause.wire_len, &mut self.dice),
+            None => {
+                let picoseconds = host.programs.price(&comer.words);
+                picoseconds.saturating_mul(config.settings.clock_mhz.into()) / 1_000_000
+            }
+        };
         let mut packet = Packet::new(comer.flow.key, cause.wire_len, cycles);
         (packet.port, packet.handle) = (comer.port, comer.handle.0);
         let now = Nanos(cause.arrival);
-        if self.config.rings.step > Nanos::ZERO {
+        if config.rings.step > Nanos::ZERO {
             // The scheduler may admit the packet later, when its flow is known only by key.
             self.machine.scheduler().aim(comer.flow.key, comer.port);
         }
         let mut traffic = Bridge { host, coming: Some((now, packet)), cause: Some(cause) };
         self.machine.run(&mut traffic, now, &mut |_| {});
-        self.scheduler().place_of(comer.flow.key)
+        self.machine.scheduler_ref().place_of(comer.flow.key)
     }
 
     pub fn run<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
         self.machine.run(&mut Bridge { host, coming: None, cause: None }, now, &mut |_| {});
     }
-
-    /// The cost of a packet: its flow's, the router's, or by prices.
-    fn cycles<C: Classify>(&mut self, host: &Host<'_, C>, comer: &Comer, bytes: u32) -> u64 {
-        let named = comer.flow.named.and_then(|named| self.config.flows[named].cycles);
-        match named.or(self.config.cycles) {
-            Some(demand) => demand.cycles(bytes, &mut self.dice),
-            None => {
-                let picoseconds = host.programs.price(&comer.words);
-                picoseconds.saturating_mul(self.config.settings.clock_mhz.into()) / 1_000_000
-            }
-        }
-    }
-}
-
-/// No arrivals.
-struct Nothing;
-
-impl Traffic for Nothing {
-    fn next_time(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn take(&mut self) -> Option<Packet> {
-        None
-    }
-
-    fn departed(&mut self, _: &Departure) {}
-
-    fn dropped(&mut self, _: Packet, _: DropCause, _: Nanos) {}
 }
 
 /// The router as the machine's traffic.

@@ -4,6 +4,7 @@
 use super::Meter;
 use crate::classify::Class;
 use crate::forwarder::{Bench, Errand, Forwarders};
+use longwire_block::DropReason;
 use longwire_sched::GrantedPacket;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
@@ -143,7 +144,8 @@ impl Processor {
         };
         let thread = std::thread::Builder::new().name(format!("longwire-cpu{number}"));
         let thread = thread.spawn(move || runner.run())?;
-        let jobs = (0..all).map(|_| Box::new(Job::new(table))).collect();
+        let job = |_| Box::new(Job { packet: None, errand: Errand::new(table), cycles: 0 });
+        let jobs = (0..all).map(job).collect();
         Ok(Self { jobs, all, requests, verdicts, asleep, common: Arc::clone(common), thread: Some(thread) })
     }
 
@@ -262,9 +264,9 @@ impl Runner {
                 job.cycles = cycles;
                 job.errand.note_cost(&mut self.bench, cycles);
             }
-            Err(_) => job.errand.break_off(),
+            Err(_) => job.errand.fault = Some(DropReason::Aborted),
         }
-        let replaced = job.errand.take_replaced();
+        let replaced = job.errand.replaced.take();
         let given = self.verdicts.push(job);
         debug_assert!(given.is_ok(), "the ring has a place for every box");
         drop(replaced);
@@ -281,12 +283,6 @@ impl Runner {
             std::thread::park_timeout(LONGEST_SLEEP);
         }
         self.asleep.store(false, Ordering::SeqCst);
-    }
-}
-
-impl Job {
-    fn new(table: &Arc<Forwarders>) -> Self {
-        Self { packet: None, errand: Errand::new(table), cycles: 0 }
     }
 }
 
@@ -310,7 +306,7 @@ mod tests {
         let programs = Programs::new(Forwarders::none(Admission::default(), &[1], 1));
         let meter = Meter { cycles: || 0, per_microsecond: 1, now: || longwire_units::Nanos::ZERO };
         let common = Arc::new(Common::new(meter, 1));
-        let mut processor = Processor::start(0, 1, programs.table(), &common).unwrap();
+        let mut processor = Processor::start(0, 1, &programs.table, &common).unwrap();
         for round in 0..20 {
             wait_for("it sleeps", || processor.asleep.load(Ordering::SeqCst));
             assert_eq!((processor.load(), processor.is_full(), processor.is_done()), (0, false, false));

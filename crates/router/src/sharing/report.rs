@@ -15,7 +15,7 @@ impl Sharing {
         let RareCounters { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
             scheduler.happened();
         let ports = u32::from(scheduler.settings().ports);
-        let named = self.config().flows.len() as u32 * ports;
+        let named = self.config.flows.len() as u32 * ports;
         let mut flows: Vec<FlowView> =
             scheduler.flows().filter(|flow| flow.key >= named || is_used(&flow.counters)).collect();
         let heard: BTreeSet<u32> =
@@ -51,9 +51,9 @@ impl Sharing {
             measured: !matches!(self.stage, Stage::Model(_)),
             waiting: scheduler.waiting().into(),
             input_full: match &self.stage {
-                Stage::Model(model) => model.input_full(),
+                Stage::Model(model) => model.machine.stats().dropped_at_input,
                 // Nothing is between the worker and its scheduler.
-                Stage::Live(_) | Stage::Threads(_) => 0,
+                Stage::Live(_) => 0,
             },
             queue_full,
             table_full,

@@ -109,7 +109,7 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
     let classes: Vec<_> = facts.iter().map(|facts| facts.class.class).collect();
     assert_eq!(
         classes,
-        [0, 0, FullIpReason::Expired as u16 + 1, 0, 0],
+        [0, 0, FullIpReason::HopLimit as u16 + 1, 0, 0],
         "and why, if it is no regular packet"
     );
     assert!(facts.iter().all(|facts| (facts.class.fid, facts.in_port) == (fid.0, 1)));

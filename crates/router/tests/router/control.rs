@@ -237,11 +237,11 @@ fn neighbours_that_it_asks_for_answer_it_whatever_others_say() {
 fn it_changes_addresses_and_neighbours() {
     let mut rig = rig();
     let address = u32::from_be_bytes([10, 0, 7, 1]);
-    let old = rig.router.set_addresses(1, vec![InterfaceAddress { address, len: 24 }], vec![]).unwrap();
+    let old = rig.router.set_addresses(1, (vec![InterfaceAddress { address, len: 24 }], vec![])).unwrap();
     assert_eq!((old.0.len(), old.1.len()), (1, 2));
     rig.router.add_route_v4("10.0.7.1/32".parse().unwrap(), NextHop::Local).unwrap();
-    assert!(rig.router.set_addresses(9, vec![], vec![]).is_err());
-    assert!(rig.router.set_addresses(1, vec![InterfaceAddress { address, len: 33 }], vec![]).is_err());
+    assert!(rig.router.set_addresses(9, (vec![], vec![])).is_err());
+    assert!(rig.router.set_addresses(1, (vec![InterfaceAddress { address, len: 33 }], vec![])).is_err());
     let echo = rig.send(1, 1, &packet([10, 0, 7, 1], 1, 64, &[], &icmp(8)));
     assert_eq!(echo[0], Seen::Consumed);
     let (known, mac) = (IpAddr::from([10, 0, 2, 50]), [2, 0, 0, 0, 5, 5]);

@@ -281,7 +281,7 @@ fn errors_are_limited() {
     assert_eq!(rig.send(SECOND / 10, 1, &udp(HOST, FAR, 1, 20)).len(), 2);
     let stats = rig.router.stats();
     assert_eq!((stats.errors, stats.policed), (6, vec![(PolicedWork::Errors.name(), 15)]));
-    assert_eq!(stats.exceptions, [(FullIpReason::Expired.name(), 21)]);
+    assert_eq!(stats.exceptions, [(FullIpReason::HopLimit.name(), 21)]);
 }
 
 /// An ARP message, from or to the host 10.0.N.H behind port N.

@@ -15,7 +15,7 @@
 //! - Rounds in which no flow has credit are skipped in one step, with the same result.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, worst_cost};
+use super::{Discipline, Spec};
 use crate::Settings;
 use crate::backlog::Backlog;
 use crate::cost::Prices;
@@ -26,17 +26,6 @@ use crate::cost::Prices;
 pub(crate) struct Cbcs<const NORMALISED: bool> {
     turns: Turns<0>,
     quantum: i64,
-}
-
-impl<const NORMALISED: bool> Cbcs<NORMALISED> {
-    #[inline]
-    fn requirement(prices: &Prices, processor: u32, bytes: u32) -> u32 {
-        if NORMALISED {
-            let cost = prices.normalised(processor, bytes);
-            return cost.processor.saturating_add(cost.port);
-        }
-        prices.combined(processor, bytes)
-    }
 }
 
 impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
@@ -60,20 +49,16 @@ impl<const NORMALISED: bool> Discipline for Cbcs<NORMALISED> {
     };
 
     fn build(settings: &Settings) -> Self {
-        Self { turns: Turns::NEW, quantum: settings.quantum.0 as i64 }
+        Self { turns: Turns::default(), quantum: settings.quantum.0 as i64 }
     }
 
     #[inline]
-    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
-        Self::requirement(&backlog.prices, processor, bytes)
-    }
-
-    fn quantum(settings: &Settings) -> Option<u64> {
-        Some(settings.quantum.0)
-    }
-
-    fn largest(settings: &Settings) -> Option<u64> {
-        Some(worst_cost(settings, Self::requirement))
+    fn cost(prices: &Prices, processor: u32, bytes: u32) -> u32 {
+        if NORMALISED {
+            let cost = prices.normalised(processor, bytes);
+            return cost.processor.saturating_add(cost.port);
+        }
+        prices.combined(processor, bytes)
     }
 
     #[inline]

@@ -38,19 +38,12 @@ impl<const DOVETAIL: bool> Discipline for Drfq<DOVETAIL> {
     };
 
     fn build(settings: &Settings) -> Self {
-        Self(Tags::new(settings.flows, Some(if DOVETAIL { settings.dovetail.0 } else { 0 })))
+        Self(Tags::new(settings.flows, if DOVETAIL { settings.dovetail.0 } else { 0 }))
     }
 
     #[inline]
-    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
-        backlog.prices.normalised(processor, bytes).dominant()
-    }
-
-    #[inline]
-    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
-        if first {
-            self.0.join(backlog, backlog.slot(slot).flow);
-        }
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        self.0.join(backlog, flow);
     }
 
     #[inline]

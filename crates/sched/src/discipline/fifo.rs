@@ -28,11 +28,6 @@ impl Discipline for Fifo {
     }
 
     #[inline]
-    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
-        processor
-    }
-
-    #[inline]
     fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
         self.0.push_back(backlog.slot(slot).flow);
     }

@@ -19,10 +19,9 @@
 //! be a packet ahead or behind.
 
 use super::ring::Ring;
-use super::{Discipline, Spec, worst_cost};
+use super::{Discipline, Spec};
 use crate::Settings;
 use crate::backlog::Backlog;
-use crate::cost::Prices;
 
 const GROUPS: usize = 16;
 /// Fractional bits of slots, so that the turns of a group can be spread over them. With a quantum of 1 µs and
@@ -30,7 +29,7 @@ const GROUPS: usize = 16;
 const FRACTION: u32 = 4;
 
 /// Flows of like weights.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Group {
     ring: Ring<0>,
     /// Flows with a turn in the current interval, and those whose turn is still to come.
@@ -44,7 +43,7 @@ struct Group {
 }
 
 /// Group multi-resource round robin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gmr3 {
     groups: Box<[Group; GROUPS]>,
     /// Groups that have flows.
@@ -77,52 +76,27 @@ impl Discipline for Gmr3 {
         apart: true,
     };
 
+    const LIMITED: bool = true;
+
     fn build(settings: &Settings) -> Self {
-        let group = Group { ring: Ring::EMPTY, members: 0, left: 0, due: 0, left_over: 0, stride: (0, 0) };
-        Self {
-            groups: Box::new([group; GROUPS]),
-            busy: 0,
-            now: 0,
-            begun: None,
-            has_served: false,
-            given: 1,
-            used: 0,
-            quantum: settings.quantum.0 as i64,
-            fruitless: 0,
-            flows: 0,
-        }
+        Self { given: 1, quantum: settings.quantum.0 as i64, ..Self::default() }
     }
 
     #[inline]
-    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
-        backlog.prices.normalised(processor, bytes).dominant()
-    }
-
-    fn quantum(settings: &Settings) -> Option<u64> {
-        Some(settings.quantum.0)
-    }
-
-    fn largest(settings: &Settings) -> Option<u64> {
-        let dominant = |prices: &Prices, processor, bytes| prices.normalised(processor, bytes).dominant();
-        Some(worst_cost(settings, dominant))
-    }
-
-    #[inline]
-    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
-        let flow = backlog.slot(slot).flow;
-        let turn = &backlog.flow(flow).turn;
-        if !turn.active && !turn.parked {
-            self.join(backlog, flow);
-        }
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        let time = self.now >> FRACTION;
+        let place = backlog.flow_mut(flow);
+        let number = group_of(place.weight);
+        // 2ᵍ slots would have given it a turn's credit.
+        let credit = self.quantum * i64::from(place.weight);
+        place.turn.begin_anew(time, credit, number as u32);
+        self.add(backlog, number, flow);
     }
 
     #[inline]
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32> {
         loop {
-            let number = match self.begun {
-                Some(number) => number,
-                None => self.begin(backlog)?,
-            };
+            let number = self.begun.or_else(|| self.begin(backlog))?;
             let flow = self.groups[number].ring.front()?;
             let Some(slot) = backlog.head(flow) else {
                 self.end(backlog, number, false);
@@ -158,21 +132,6 @@ impl Discipline for Gmr3 {
     #[inline]
     fn measured(&mut self, backlog: &mut Backlog, slot: u32, measured: u32) {
         super::charge_later(backlog, slot, measured, |weight| scale_of(group_of(weight)));
-    }
-
-    /// Lets a flow proceed after a processor has finished one of its packets.
-    #[inline]
-    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
-        let flow = backlog.slot(slot).flow;
-        if backlog.flow(flow).turn.parked {
-            self.join(backlog, flow);
-        }
-    }
-
-    #[inline]
-    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
-        super::note_progress(backlog, slot);
-        self.wake(backlog, slot);
     }
 
     /// Moves a flow to the group of its new weight, after the others there. The value of its credit is kept;
@@ -247,18 +206,6 @@ impl Gmr3 {
             }
         }
         first
-    }
-
-    /// Adds a flow.
-    #[inline]
-    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
-        let time = self.now >> FRACTION;
-        let place = backlog.flow_mut(flow);
-        let number = group_of(place.weight);
-        // 2ᵍ slots would have given it a turn's credit.
-        let credit = self.quantum * i64::from(place.weight);
-        place.turn.begin_anew(time, credit, number as u32);
-        self.add(backlog, number, flow);
     }
 
     /// Puts a flow at the end of a group.

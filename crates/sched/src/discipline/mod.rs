@@ -12,8 +12,9 @@ mod sfq;
 mod tags;
 mod turns;
 
-use crate::backlog::{Backlog, Gone, Slot};
-use crate::{Settings, Warning};
+use crate::Settings;
+use crate::backlog::{Backlog, Gone, Slot, Turn};
+use crate::cost::Prices;
 
 /// Specification of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,31 +44,41 @@ pub(crate) trait Discipline: Sized {
     /// Number of rounds: before the processors (1), and before the port (2).
     const STAGES: usize = 1;
 
+    /// Whether a flow's progress on the port limits its turns: one that waits for processors is parked.
+    const LIMITED: bool = false;
+
     fn build(settings: &Settings) -> Self;
 
     /// Charge for a packet with a predicted processing time in ns. It is fixed when the packet arrives.
-    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32;
-
-    /// Credit of a flow of weight 1 per round, in the unit of the cost; none without such rounds.
-    fn quantum(_: &Settings) -> Option<u64> {
-        None
+    #[inline]
+    fn cost(prices: &Prices, processor: u32, bytes: u32) -> u32 {
+        if Self::SPEC.dominant { prices.normalised(processor, bytes).dominant() } else { processor }
     }
 
-    /// The cost of the most expensive packet, in the same unit.
-    fn largest(_: &Settings) -> Option<u64> {
-        None
+    /// The highest cost of a packet, in the unit of the quantum: a program that uses its whole budget on the
+    /// longest packet. None for schedulers without a quantum.
+    fn largest(settings: &Settings) -> Option<u64> {
+        let prices = Prices::new(settings);
+        let cost = Self::cost(&prices, prices.processing(settings.budget), settings.longest);
+        Self::SPEC.quantum.map(|_| cost.into())
     }
 
-    /// Warnings about packets that a round's credit does not cover.
-    fn warnings(settings: &Settings) -> Vec<Warning> {
-        let quantum = settings.quantum.0;
-        let short = Self::largest(settings).filter(|largest| quantum < *largest);
-        let warning = |largest| Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" };
-        short.map(warning).into_iter().collect()
-    }
+    /// Adds a flow that takes part from now on.
+    fn join(&mut self, _: &mut Backlog, _flow: u32) {}
 
     /// Adds a packet that has joined its flow's queue; `first` if it is alone there.
-    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool);
+    #[inline]
+    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
+        let joins = if Self::LIMITED {
+            let Turn { active, parked, .. } = backlog.flow(backlog.slot(slot).flow).turn;
+            !active && !parked
+        } else {
+            first
+        };
+        if joins {
+            self.join(backlog, backlog.slot(slot).flow);
+        }
+    }
 
     /// Takes the next packet for a processor; none if there is none, or none may be taken yet.
     fn next(&mut self, backlog: &mut Backlog) -> Option<u32>;
@@ -96,7 +107,14 @@ pub(crate) trait Discipline: Sized {
 
     /// Lets the flow of a packet proceed if it waits for processors.
     #[inline]
-    fn wake(&mut self, _: &mut Backlog, _slot: u32) {}
+    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
+        if Self::LIMITED {
+            let flow = backlog.slot(slot).flow;
+            if backlog.flow(flow).turn.parked {
+                self.join(backlog, flow);
+            }
+        }
+    }
 
     /// Takes the next packet for a port.
     #[inline]
@@ -110,7 +128,12 @@ pub(crate) trait Discipline: Sized {
 
     /// Reports that a packet begins to be sent, or never will be.
     #[inline]
-    fn left(&mut self, _: &mut Backlog, _slot: u32) {}
+    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
+        if Self::LIMITED {
+            note_progress(backlog, slot);
+            self.wake(backlog, slot);
+        }
+    }
 
     /// Adapts to a flow's new weight.
     fn reweighted(&mut self, _: &mut Backlog, _flow: u32, _before: u32) {}
@@ -120,7 +143,7 @@ pub(crate) trait Discipline: Sized {
     /// Adds a packet to the queue of its flow. Returns its charge.
     #[inline]
     fn enter(&mut self, backlog: &mut Backlog, slot: u32, processor: u32, first: bool) -> u32 {
-        let cost = Self::cost(backlog, processor, backlog.slot(slot).bytes).max(1);
+        let cost = Self::cost(&backlog.prices, processor, backlog.slot(slot).bytes).max(1);
         let place = &mut backlog.slots[slot as usize];
         (place.processor, place.cost) = (processor, cost);
         self.arrived(backlog, slot, first);
@@ -193,16 +216,8 @@ macro_rules! schedulers {
                 match self { $(Self::$variant(_) => <$type as Discipline>::STAGES),+ }
             }
 
-            pub(crate) fn quantum(&self, settings: &Settings) -> Option<u64> {
-                match self { $(Self::$variant(_) => <$type as Discipline>::quantum(settings)),+ }
-            }
-
             pub(crate) fn largest(&self, settings: &Settings) -> Option<u64> {
                 match self { $(Self::$variant(_) => <$type as Discipline>::largest(settings)),+ }
-            }
-
-            pub(crate) fn warnings(&self, settings: &Settings) -> Vec<Warning> {
-                match self { $(Self::$variant(_) => <$type as Discipline>::warnings(settings)),+ }
             }
 
             #[inline]
@@ -279,7 +294,7 @@ fn note_progress(backlog: &mut Backlog, slot: u32) {
 /// shares, and packets ready for the port are limited.
 #[inline]
 fn is_ahead(backlog: &Backlog, flow: u32, alone: bool) -> bool {
-    if alone && backlog.settings().ready_limit.is_some() {
+    if alone && backlog.settings.ready_limit.is_some() {
         return false;
     }
     let place = backlog.flow(flow);
@@ -335,10 +350,10 @@ fn take_in_turn(backlog: &mut Backlog, flow: u32, slot: u32, begins: bool) {
     backlog.pop(flow);
 }
 
-/// The highest cost of a packet: a program that uses its whole budget on the longest packet.
-fn worst_cost(settings: &Settings, price: impl Fn(&crate::cost::Prices, u32, u32) -> u32) -> u64 {
-    let prices = crate::cost::Prices::new(settings);
-    u64::from(price(&prices, prices.processing(settings.budget), settings.longest))
+/// The later of two virtual times, which wrap around.
+#[inline]
+pub(crate) fn later(a: u64, b: u64) -> u64 {
+    if (a.wrapping_sub(b) as i64) < 0 { b } else { a }
 }
 
 #[cfg(test)]
@@ -353,12 +368,6 @@ mod tests {
             let built = AnyDiscipline::build(spec.name, &Settings::default()).unwrap();
             assert_eq!(built.spec(), spec);
             assert!(spec.summary.ends_with('.') && !spec.source.is_empty());
-            assert_eq!(
-                built.quantum(&Settings::default()).is_some(),
-                spec.quantum.is_some(),
-                "{}",
-                spec.name
-            );
         }
         assert!(AnyDiscipline::build("none", &Settings::default()).is_none());
     }

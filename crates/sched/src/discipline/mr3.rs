@@ -21,7 +21,7 @@ use crate::Settings;
 use crate::backlog::Backlog;
 
 /// Multi-resource round robin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mr3 {
     ring: Ring<0>,
     /// Flows whose turn is still to come in this round.
@@ -48,23 +48,20 @@ impl Discipline for Mr3 {
         apart: true,
     };
 
+    const LIMITED: bool = true;
+
     fn build(_: &Settings) -> Self {
-        let (ring, progress) = (Ring::EMPTY, Progress::NEW);
-        Self { ring, left: 0, before: 0, now: 0, begun: false, has_served: false, progress }
+        Self::default()
     }
 
+    /// Adds a flow from the next round on.
     #[inline]
-    fn cost(backlog: &Backlog, processor: u32, bytes: u32) -> u32 {
-        backlog.prices.normalised(processor, bytes).dominant()
-    }
-
-    #[inline]
-    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, _: bool) {
-        let flow = backlog.slot(slot).flow;
-        let turn = &backlog.flow(flow).turn;
-        if !turn.active && !turn.parked {
-            self.join(backlog, flow);
-        }
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        let time = self.progress.start();
+        let place = backlog.flow_mut(flow);
+        let weight = place.weight.into();
+        place.turn.begin_anew(time, weight, 0);
+        self.ring.push(backlog, flow);
     }
 
     #[inline]
@@ -129,21 +126,6 @@ impl Discipline for Mr3 {
         super::charge_later(backlog, slot, measured, |_| 0);
     }
 
-    /// Lets a flow proceed after a processor has finished one of its packets.
-    #[inline]
-    fn wake(&mut self, backlog: &mut Backlog, slot: u32) {
-        let flow = backlog.slot(slot).flow;
-        if backlog.flow(flow).turn.parked {
-            self.join(backlog, flow);
-        }
-    }
-
-    #[inline]
-    fn left(&mut self, backlog: &mut Backlog, slot: u32) {
-        super::note_progress(backlog, slot);
-        self.wake(backlog, slot);
-    }
-
     /// The rest of a turn shrinks with the weight.
     fn reweighted(&mut self, backlog: &mut Backlog, flow: u32, before: u32) {
         let place = backlog.flow_mut(flow);
@@ -155,16 +137,6 @@ impl Discipline for Mr3 {
 }
 
 impl Mr3 {
-    /// Adds a flow from the next round on.
-    #[inline]
-    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
-        let time = self.progress.start();
-        let place = backlog.flow_mut(flow);
-        let weight = place.weight.into();
-        place.turn.begin_anew(time, weight, 0);
-        self.ring.push(backlog, flow);
-    }
-
     /// Records an excess per weight, rounded up, so that no next balance is negative.
     #[inline]
     fn excess(&mut self, balance: i64, weight: i64) {

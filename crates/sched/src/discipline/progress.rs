@@ -3,7 +3,7 @@
 /// Virtual time of rounds: the service so far of a permanently backlogged flow of weight 1, in its
 /// scheduler's unit. It is exact at the beginning of a round; within a round it grows with charges, as if
 /// this round were as long as the previous one. It wraps around: only differences matter.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     start: u64,
     /// Advance in the previous round, and the charges in that round.
@@ -13,8 +13,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) const NEW: Self = Self { start: 0, span: 0, expected: 0, charged: 0 };
-
     /// A round begins, at this virtual time.
     #[inline]
     pub(super) fn begin(&mut self, start: u64) {
@@ -48,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_round_is_taken_to_be_like_the_one_before() {
-        let mut progress = Progress::NEW;
+        let mut progress = Progress::default();
         progress.charge(300);
         // No round is known yet.
         assert_eq!(progress.now(), 0);

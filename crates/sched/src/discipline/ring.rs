@@ -15,9 +15,13 @@ pub(super) struct Ring<const STAGE: usize> {
     len: u32,
 }
 
-impl<const STAGE: usize> Ring<STAGE> {
-    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+impl<const STAGE: usize> Default for Ring<STAGE> {
+    fn default() -> Self {
+        Self { first: NONE, last: NONE, len: 0 }
+    }
+}
 
+impl<const STAGE: usize> Ring<STAGE> {
     #[inline]
     pub(super) const fn len(&self) -> u32 {
         self.len

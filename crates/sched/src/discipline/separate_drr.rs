@@ -2,9 +2,9 @@
 //! the port.
 
 use super::turns::{Turns, rounds_for};
-use super::{Discipline, Spec, worst_cost};
+use super::{Discipline, Spec};
+use crate::Settings;
 use crate::backlog::{Backlog, Slot};
-use crate::{Settings, Warning};
 
 /// DRR on estimated processor time, then DRR on bytes. They are independent.
 ///
@@ -38,42 +38,11 @@ impl Discipline for SeparateDrr {
 
     fn build(settings: &Settings) -> Self {
         Self {
-            processors: Turns::NEW,
-            ports: vec![Turns::NEW; settings.ports.into()],
+            processors: Turns::default(),
+            ports: vec![Turns::default(); settings.ports.into()],
             quantum: settings.quantum.0 as i64,
             quantum_bytes: settings.quantum_bytes.into(),
         }
-    }
-
-    #[inline]
-    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
-        processor
-    }
-
-    fn quantum(settings: &Settings) -> Option<u64> {
-        Some(settings.quantum.0)
-    }
-
-    fn largest(settings: &Settings) -> Option<u64> {
-        Some(worst_cost(settings, |_, processor, _| processor))
-    }
-
-    fn warnings(settings: &Settings) -> Vec<Warning> {
-        let quantum = settings.quantum.0;
-        let largest = worst_cost(settings, |_, processor, _| processor);
-        let mut warnings = Vec::new();
-        if quantum < largest {
-            warnings.push(Warning::QuantumBelowCost { field: "quantum", quantum, largest, unit: "ns" });
-        }
-        if settings.quantum_bytes < settings.longest {
-            warnings.push(Warning::QuantumBelowCost {
-                field: "quantum_bytes",
-                quantum: settings.quantum_bytes.into(),
-                largest: settings.longest.into(),
-                unit: "bytes",
-            });
-        }
-        warnings
     }
 
     #[inline]

@@ -26,19 +26,12 @@ impl Discipline for Sfq {
     };
 
     fn build(settings: &Settings) -> Self {
-        Self(Tags::new(settings.flows, Some(0)))
+        Self(Tags::new(settings.flows, 0))
     }
 
     #[inline]
-    fn cost(_: &Backlog, processor: u32, _: u32) -> u32 {
-        processor
-    }
-
-    #[inline]
-    fn arrived(&mut self, backlog: &mut Backlog, slot: u32, first: bool) {
-        if first {
-            self.0.join(backlog, backlog.slot(slot).flow);
-        }
+    fn join(&mut self, backlog: &mut Backlog, flow: u32) {
+        self.0.join(backlog, flow);
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! Tags are in 2⁻¹⁰ ns of the service of a flow of weight 1, and wrap around: only differences matter.
 //! Remainders of divisions by weights are carried to the flow's next packet.
 
+use super::later;
 use crate::backlog::Backlog;
 use crate::cost::Cost;
 
@@ -11,7 +12,7 @@ use crate::cost::Cost;
 const FRACTION: u32 = 10;
 
 /// Flows by the start tag of their heads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tags {
     heap: Vec<Entry>,
     /// The virtual time of each resource: the largest start tag of a packet taken.
@@ -42,30 +43,18 @@ impl Entry {
     }
 }
 
-/// The later of two tags.
-#[inline]
-fn later(a: u64, b: u64) -> u64 {
-    if (a.wrapping_sub(b) as i64) < 0 { b } else { a }
-}
-
 impl Tags {
     /// For `flows` flows; `dovetail` is Δ in ns.
-    pub(super) fn new(flows: u32, dovetail: Option<u64>) -> Self {
+    pub(super) fn new(flows: u32, dovetail: u64) -> Self {
         // No two resources of a flow can be more than 2⁵² ns apart.
-        let dovetail = dovetail.filter(|ns| *ns < 1 << 52).map(|ns| ns << FRACTION);
-        Self {
-            heap: Vec::with_capacity(flows as usize),
-            clock: [0; 2],
-            latest: [0; 2],
-            dovetail,
-            sequence: 0,
-        }
+        let dovetail = (dovetail < 1 << 52).then_some(dovetail << FRACTION);
+        Self { heap: Vec::with_capacity(flows as usize), dovetail, ..Self::default() }
     }
 
     /// Adds a flow with its first waiting packet: S = max(V, B) on each resource.
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {
-        if self.heap.is_empty() && backlog.inside() == 1 {
+        if self.heap.is_empty() && backlog.inside == 1 {
             // Limited to the distance allowed for a flow's own tags: otherwise a packet could exploit the
             // difference of the clocks.
             let latest = self.bounds(self.latest);
@@ -152,13 +141,9 @@ impl Tags {
     /// B on each resource: its own finish, and the other's minus Δ.
     #[inline]
     fn bounds(&self, finish: [u64; 2]) -> [u64; 2] {
-        match self.dovetail {
-            None => finish,
-            Some(ahead) => [
-                later(finish[0], finish[1].wrapping_sub(ahead)),
-                later(finish[1], finish[0].wrapping_sub(ahead)),
-            ],
-        }
+        let Some(ahead) = self.dovetail else { return finish };
+        let [processor, port] = finish;
+        [later(processor, port.wrapping_sub(ahead)), later(port, processor.wrapping_sub(ahead))]
     }
 
     #[inline]

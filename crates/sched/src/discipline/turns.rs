@@ -10,7 +10,7 @@ const FRACTION: u32 = 16;
 const FARTHEST: u64 = 1 << 32;
 
 /// Flows that take turns, and the state of the round.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turns<const STAGE: usize> {
     ring: Ring<STAGE>,
     round: u64,
@@ -22,9 +22,6 @@ pub(super) struct Turns<const STAGE: usize> {
 }
 
 impl<const STAGE: usize> Turns<STAGE> {
-    pub(super) const NEW: Self =
-        Self { ring: Ring::EMPTY, round: 0, left: 0, skip: 0, progress: Progress::NEW };
-
     /// Adds a flow at the end; its turn is in the next round.
     #[inline]
     pub(super) fn join(&mut self, backlog: &mut Backlog, flow: u32) {

@@ -35,18 +35,6 @@ impl Demand {
             Self::Endless => u64::MAX,
         }
     }
-
-    /// The demand with all cycles multiplied by a factor.
-    pub fn times(self, factor: u64) -> Self {
-        match self {
-            Self::PerPacket(cycles) => Self::PerPacket(cycles * factor),
-            Self::BySize { base, per_byte } => {
-                Self::BySize { base: base * factor, per_byte: per_byte * factor }
-            }
-            Self::Drawn { from, to } => Self::Drawn { from: from * factor, to: to * factor },
-            Self::Endless => Self::Endless,
-        }
-    }
 }
 
 /// A flow of a source.
@@ -120,10 +108,10 @@ pub const TABLE_7: [Class; 5] = [
 
 /// The paper's sixteen flows by their numbers, with processor costs times a factor.
 pub fn table_7(factor: u64) -> Vec<FlowPlan> {
-    let plan = |class: &Class, key| FlowPlan {
-        key,
-        bytes: class.bytes,
-        demand: Demand::Drawn { from: class.cycles.0, to: class.cycles.1 }.times(factor),
+    let plan = |class: &Class, key| {
+        let (from, to) = class.cycles;
+        let demand = Demand::Drawn { from: from * factor, to: to * factor };
+        FlowPlan { key, bytes: class.bytes, demand }
     };
     let all = TABLE_7.iter().flat_map(|class| class.flows.iter().map(move |key| plan(class, *key)));
     let mut all: Vec<_> = all.collect();
@@ -139,11 +127,11 @@ mod tests {
     fn cycles_by_hand() {
         let mut dice = Dice::seeded(1);
         assert_eq!(Demand::PerPacket(7).cycles(100, &mut dice), 7);
-        assert_eq!(Demand::BySize { base: 10, per_byte: 2 }.times(3).cycles(100, &mut dice), 630);
+        assert_eq!(Demand::BySize { base: 10, per_byte: 2 }.cycles(100, &mut dice), 210);
         let drawn = Demand::Drawn { from: 5, to: 8 };
         let seen: std::collections::BTreeSet<_> = (0..200).map(|_| drawn.cycles(0, &mut dice)).collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [5, 6, 7, 8]);
-        assert_eq!(Demand::Endless.times(2).cycles(1, &mut dice), u64::MAX);
+        assert_eq!(Demand::Endless.cycles(1, &mut dice), u64::MAX);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::demand::Packet;
 use super::setup::Setup;
 use super::traffic::{Departure, DropCause, Traffic};
-use crate::{GrantedPacket, INVALID_HANDLE, Resource, Scheduler, SettingsError, Ticket};
+use crate::{GrantedPacket, INVALID_HANDLE, Resource, Scheduler, SettingsError};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
@@ -22,10 +22,6 @@ pub struct MachineStats {
     pub consumed: u64,
     /// Packets whose programs were stopped.
     pub stopped: u64,
-    /// Times that the scheduler's dequeue thread found ring 2 full.
-    pub request_ring_full: u64,
-    /// Times that a processor had to wait for ring 3 or 4.
-    pub processors_waited: u64,
     /// Processor time used, of all processors, in ns.
     pub processor_busy: u64,
     /// The ports' time used, in ns.
@@ -179,14 +175,12 @@ impl Machine {
     pub fn run(&mut self, traffic: &mut dyn Traffic, until: Nanos, sent: &mut dyn FnMut(&Departure)) {
         loop {
             self.settle(traffic, sent);
-            let next = self.next_time(traffic);
-            match next {
-                Some(time) if time <= until => self.now = time,
-                _ => {
-                    self.now = self.now.max(until.min(next.unwrap_or(self.now)));
-                    return;
-                }
-            }
+            let next = self.next_time(traffic.next_time());
+            let Some(time) = next.filter(|time| *time <= until) else {
+                self.now = self.now.max(until.min(next.unwrap_or(self.now)));
+                return;
+            };
+            self.now = time;
         }
     }
 
@@ -206,8 +200,8 @@ impl Machine {
         }
     }
 
-    /// Time of the next event, if there is one.
-    pub fn next_time(&self, traffic: &dyn Traffic) -> Option<Nanos> {
+    /// Time of the next event, if there is one; `arrival` is that of the next packet.
+    pub fn next_time(&self, arrival: Option<Nanos>) -> Option<Nanos> {
         let later = |time: Nanos| (time > self.now).then_some(time);
         let processors = self.processors.iter().filter_map(|processor| match processor {
             Processor::Busy { until, .. } => Some(*until),
@@ -216,7 +210,7 @@ impl Machine {
         let ports = self.ports.iter().filter_map(|port| port.sending.map(|(_, end, _)| end));
         let own = processors.chain(ports).chain(later(self.scheduler_free)).min();
         // A blocked input receives nothing.
-        let arrival = if self.input_blocked() { None } else { traffic.next_time().map(|t| t.max(self.now)) };
+        let arrival = if self.input_blocked() { None } else { arrival.map(|time| time.max(self.now)) };
         own.into_iter().chain(arrival).min()
     }
 
@@ -266,7 +260,11 @@ impl Machine {
         let (granted, goes_on) = match self.processors[place] {
             Processor::Idle => return false,
             Processor::Busy { granted, stopped: true, .. } => {
-                self.stop(granted.ticket, traffic);
+                if let Some(handle) = self.scheduler.abandon(granted.ticket) {
+                    let packet = self.leave(handle).packet;
+                    self.stats.stopped += 1;
+                    traffic.dropped(packet, DropCause::Stopped, self.now);
+                }
                 self.processors[place] = Processor::Idle;
                 return true;
             }
@@ -281,8 +279,6 @@ impl Machine {
         let ready = || self.scheduler.ready(self.scheduler.port_of(granted.key));
         let ready_full = || waits && ready() >= self.setup.ready_ring;
         if self.feedback.len() >= self.setup.feedback_ring || (goes_on && ready_full()) {
-            self.stats.processors_waited +=
-                u64::from(matches!(self.processors[place], Processor::Busy { .. }));
             self.processors[place] = Processor::Waits { granted, since, goes_on };
             return false;
         }
@@ -297,14 +293,6 @@ impl Machine {
         }
         self.processors[place] = Processor::Idle;
         true
-    }
-
-    fn stop(&mut self, ticket: Ticket, traffic: &mut dyn Traffic) {
-        if let Some(handle) = self.scheduler.abandon(ticket) {
-            let packet = self.leave(handle).packet;
-            self.stats.stopped += 1;
-            traffic.dropped(packet, DropCause::Stopped, self.now);
-        }
     }
 
     /// Packets enter ring 1 while it has room, or are dropped.
@@ -351,11 +339,8 @@ impl Machine {
         let Some(handle) = self.input.pop_front() else { return false };
         let Inside { packet, arrived, .. } = self.inside[handle as usize];
         self.scheduler.aim(packet.key, packet.port);
-        let taken = if self.setup.known {
-            self.scheduler.enqueue_known(packet.key, handle, packet.bytes, arrived, packet.cycles)
-        } else {
-            self.scheduler.enqueue(packet.key, handle, packet.bytes, arrived)
-        };
+        let cycles = self.setup.known.then_some(packet.cycles);
+        let taken = self.scheduler.enqueue_known(packet.key, handle, packet.bytes, arrived, cycles);
         if let Err(refusal) = taken {
             self.leave(handle);
             self.stats.refused += 1;
@@ -376,7 +361,6 @@ impl Machine {
             self.pending = None;
             return true;
         }
-        self.stats.request_ring_full += u64::from(!had_one);
         !had_one
     }
 
@@ -424,10 +408,9 @@ impl Machine {
                 let direct = self.setup.transmit_ring == 0;
                 let room =
                     if direct { port.sending.is_none() } else { port.ring.len() < self.setup.transmit_ring };
-                match room.then(|| self.scheduler.dequeue(Resource::Port(number))).flatten() {
-                    Some(granted) => port.ring.push_back(granted),
-                    None => break,
-                }
+                let granted = room.then(|| self.scheduler.dequeue(Resource::Port(number))).flatten();
+                let Some(granted) = granted else { break };
+                port.ring.push_back(granted);
                 moved = true;
             }
         }

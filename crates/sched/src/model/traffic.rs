@@ -41,14 +41,13 @@ pub trait Traffic {
     fn take(&mut self) -> Option<Packet>;
 
     /// A packet has been sent.
-    fn departed(&mut self, departure: &Departure);
+    fn departed(&mut self, _: &Departure) {}
 
     /// A packet was dropped.
-    fn dropped(&mut self, packet: Packet, why: DropCause, now: Nanos);
+    fn dropped(&mut self, _: Packet, _why: DropCause, _now: Nanos) {}
 
     /// Called for a processed packet. Returns whether it goes on to its port, and may write a note.
-    fn processed(&mut self, packet: &mut Packet, now: Nanos) -> bool {
-        let _ = (packet, now);
+    fn processed(&mut self, _: &mut Packet, _now: Nanos) -> bool {
         true
     }
 }
@@ -73,10 +72,6 @@ impl Traffic for OpenArrivals {
     fn take(&mut self) -> Option<Packet> {
         self.0.pop_front().map(|(_, packet)| packet)
     }
-
-    fn departed(&mut self, _: &Departure) {}
-
-    fn dropped(&mut self, _: Packet, _: DropCause, _: Nanos) {}
 }
 
 /// Flow of the packet that replaces a departed one.

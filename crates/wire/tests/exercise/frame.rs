@@ -14,7 +14,7 @@ pub fn run(frame: &[u8]) {
         return;
     };
     assert_eq!(frame.len() - ethernet.payload().len(), offset);
-    let is_tagged = ethernet.tags()[0].is_some();
+    let is_tagged = offset > 14;
     let _ = (
         ethernet.destination(),
         ethernet.source(),
@@ -48,8 +48,8 @@ pub fn run(frame: &[u8]) {
 
 fn transport(number: u8, bytes: &[u8]) {
     match number {
-        protocol::TCP => drop(Tcp::check(bytes).map(|tcp| (tcp.options().len(), tcp.payload().len()))),
-        protocol::UDP => drop(Udp::check(bytes).map(|udp| (udp.payload().len(), udp.checksum()))),
-        _ => drop(Icmp::check(bytes).map(|icmp| (icmp.kind(), icmp.payload().len()))),
+        protocol::TCP => drop(Tcp::check(bytes).map(|tcp| (tcp.header_len(), tcp.payload().len()))),
+        protocol::UDP => drop(Udp::check(bytes).map(|udp| udp.length())),
+        _ => drop(Icmp::check(bytes).map(|icmp| (icmp.kind(), icmp.rest_of_header()))),
     }
 }

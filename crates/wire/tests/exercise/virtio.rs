@@ -9,10 +9,9 @@ pub fn run(pool: &mut Pool, bytes: &[u8]) {
     let (header, frame) = bytes.split_at(bytes.len().min(virtio::LEN));
     let Some(packet) = pool.insert(frame) else { return };
     let (meta, frame) = pool.parts_mut(packet);
-    if virtio::Header::read(header, meta, frame).is_ok() {
+    if virtio::read(header, meta, frame).is_ok() {
         let mut again = *meta;
-        virtio::Header::read(&virtio::Header::write(meta), &mut again, frame)
-            .expect("what was read can be written");
+        virtio::read(&virtio::write(meta), &mut again, frame).expect("what was read can be written");
         // A verified checksum is not passed on as such.
         assert_eq!((meta.train(), meta.open_checksum()), (again.train(), again.open_checksum()));
         split(pool, packet);
