@@ -249,7 +249,7 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     }
     for (&place, delays) in &plan.changing_delays {
         let profile = plan.profile(place as usize);
-        load.hold_longer(profile.delays.held, delays, LinkRates::of(profile, frame), frame);
+        load.hold((delays, profile.delays.held), LinkRates::of(profile, frame).highest, 1, frame);
     }
     load
 }
@@ -262,18 +262,13 @@ fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
 impl Load {
     /// Adds `links` links of this pace.
     fn add(&mut self, profile: &Profile, pace: LinkRates, links: u128, frame: Bytes) {
-        let (LinkRates { rate, highest }, delay) = (pace, profile.delays.held);
-        self.longest_delay = self.longest_delay.max(delay);
+        let LinkRates { rate, highest } = pace;
         if highest == Rate::UNLIMITED {
             self.unlimited = true;
         } else {
             self.packets += links * (u128::from(highest.0) / (u128::from(frame.0.max(1)) * 8));
         }
-        if highest == Rate::UNLIMITED || profile.delays.before_queue {
-            self.longest_unlimited = self.longest_unlimited.max(delay);
-        } else {
-            self.delayed += links * sent_in(delay, highest, frame);
-        }
+        self.hold((&profile.delays, Nanos::ZERO), highest, links, frame);
         if rate == Rate::UNLIMITED {
             return;
         }
@@ -290,14 +285,13 @@ impl Load {
         self.queued = self.queued.saturating_add(links.saturating_mul(waiting));
     }
 
-    /// Adds the longer delays of a link at other times.
-    fn hold_longer(&mut self, first: Nanos, delays: &Delays, pace: LinkRates, frame: Bytes) {
-        let held = delays.held;
-        self.longest_delay = self.longest_delay.max(held);
-        if pace.highest == Rate::UNLIMITED || delays.before_queue {
-            self.longest_unlimited = self.longest_unlimited.max(held);
+    /// Adds delays of `links` links that send at this rate, beyond the `known` time that was added before.
+    fn hold(&mut self, (delays, known): (&Delays, Nanos), highest: Rate, links: u128, frame: Bytes) {
+        self.longest_delay = self.longest_delay.max(delays.held);
+        if highest == Rate::UNLIMITED || delays.before_queue {
+            self.longest_unlimited = self.longest_unlimited.max(delays.held);
         } else {
-            self.delayed += sent_in(held.since(first), pace.highest, frame);
+            self.delayed += links * sent_in(delays.held.since(known), highest, frame);
         }
     }
 
@@ -390,17 +384,17 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
         add(what, enlarge(pricing.delay_lines, "lower rates or delays"));
     }
     let together = pricing.queues.map(|queues| Bytes(queues.0.saturating_add(pricing.delay_lines.0)));
-    match together {
-        Some(bytes) if bytes > pricing.pool && pricing.delay_lines <= pricing.pool => {
-            let what = format!(
-                "with all queues full, packets need {}, the pool has {}",
-                printed(bytes),
-                printed(pricing.pool)
-            );
-            add(what, enlarge(bytes, "shorten the queues"));
-        }
-        // A queue without a limit was configured on purpose.
-        Some(_) | None => {}
+    // A queue without a limit was configured on purpose.
+    if let Some(bytes) = together
+        && bytes > pricing.pool
+        && pricing.delay_lines <= pricing.pool
+    {
+        let what = format!(
+            "with all queues full, packets need {}, the pool has {}",
+            printed(bytes),
+            printed(pricing.pool)
+        );
+        add(what, enlarge(bytes, "shorten the queues"));
     }
     if let (Some(demand), None) = (pricing.demand, calibration.capacity)
         && demand > pricing.capacity

@@ -40,6 +40,14 @@ use schedule::schedules;
 /// Speed of light in vacuum, in km/s (exact, SI).
 pub const LIGHT_KM_PER_S: f64 = 299_792.458;
 
+/// A fault and its fix.
+type Fault = (String, String);
+
+/// An error with a fault and its fix, unless something is as it must be.
+fn ensure(is_good: bool, what: impl Into<String>, fix: impl Into<String>) -> Result<(), Fault> {
+    if is_good { Ok(()) } else { Err((what.into(), fix.into())) }
+}
+
 /// A file of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedFile {

@@ -1,6 +1,5 @@
 //! How long satellites stay above stations.
 
-use crate::earth::elevation_degrees;
 use crate::request::Request;
 use longwire_units::Nanos;
 
@@ -20,9 +19,7 @@ pub(crate) fn longest_passes(request: &Request) -> Vec<Nanos> {
             // Its position is computed once for all stations: that takes longest.
             let position = request.sky.position(satellite, f64::from(second));
             for ((station, current), longest) in request.stations.iter().zip(&mut current).zip(&mut longest) {
-                let is_above = position.is_some_and(|position| {
-                    elevation_degrees(&station.place, position) >= station.minimum_elevation
-                });
+                let is_above = position.is_some_and(|position| station.sees(position));
                 *current = if is_above { *current + 1 } else { 0 };
                 *longest = (*longest).max(*current);
             }

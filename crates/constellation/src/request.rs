@@ -1,9 +1,11 @@
 //! What is asked for: the file of a constellation.
 
-use crate::earth::Place;
+use crate::earth::{Place, elevation_degrees};
 use crate::sky::Sky;
 use crate::tle::MOST_SATELLITES;
+use crate::vector::Vector;
 use crate::walker::{Pattern, Walker};
+use crate::{Fault, ensure};
 use longwire_units::{Nanos, Rate};
 use serde::Deserialize;
 use std::fs::File;
@@ -70,6 +72,11 @@ pub struct Station {
 }
 
 impl Station {
+    /// Whether it can use a satellite there.
+    pub(crate) fn sees(&self, position: Vector) -> bool {
+        elevation_degrees(&self.place, position) >= self.minimum_elevation
+    }
+
     /// The name of its router.
     pub(crate) fn router_name(&self) -> String {
         format!("{}-router", self.name)
@@ -114,9 +121,6 @@ pub struct ConstellationError {
     /// The fix.
     pub fix: String,
 }
-
-/// A fault and its fix.
-type Fault = (String, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -214,11 +218,8 @@ impl Request {
         let keys = toml::from_str::<RequestKeys>(text)
             .map_err(|error| (error.to_string().trim_end().to_owned(), KEYS_ARE.to_owned()));
         let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
-        keys.and_then(|keys| keys.checked(folder)).map_err(|(what, fix)| ConstellationError {
-            file: file.into(),
-            what,
-            fix,
-        })
+        let named = |(what, fix)| ConstellationError { file: file.into(), what, fix };
+        keys.and_then(|keys| keys.checked(folder)).map_err(named)
     }
 
     /// The name of a path's link: its stations, and its number if several join the same two.
@@ -233,29 +234,21 @@ impl Request {
     }
 }
 
-fn fault<T>(what: impl Into<String>, fix: impl Into<String>) -> Result<T, Fault> {
+fn fault<T>(what: &str, fix: &str) -> Result<T, Fault> {
     Err((what.into(), fix.into()))
-}
-
-/// Whether a number is finite and within the two.
-fn within(value: f64, least: f64, most: f64) -> bool {
-    value.is_finite() && (least..=most).contains(&value)
 }
 
 impl RequestKeys {
     fn checked(self, folder: &FilePath) -> Result<Request, Fault> {
         self.check_schedule()?;
-        if !within(self.minimum_elevation, 0.0, 90.0) {
-            return fault("minimum-elevation is out of range", "write 0 to 90 degrees");
-        }
+        let (range, fix) = (0.0..=90.0, "write 0 to 90 degrees");
+        ensure(range.contains(&self.minimum_elevation), "minimum-elevation is out of range", fix)?;
         let file = self.tle.as_ref().map(|name| folder.join(name));
         let lasers = self.path.iter().any(|path| path.via == Via::Lasers);
         let sky = match (self.walker, self.tle) {
             (Some(_), Some(_)) | (None, None) => {
-                return fault(
-                    "it has no satellites, or two kinds",
-                    "write a section [walker], or the key tle",
-                );
+                let fix = "write a section [walker], or the key tle";
+                return fault("it has no satellites, or two kinds", fix);
             }
             (Some(_), None) if self.start.is_some() => {
                 let fix = "leave it out: at the start the first satellite is at longitude 0";
@@ -276,24 +269,20 @@ impl RequestKeys {
         let mut stations: Vec<Station> = Vec::new();
         for keys in self.station {
             let station = keys.checked(self.minimum_elevation)?;
-            if stations.iter().any(|other| other.name == station.name) {
-                return fault(format!("two stations are called \"{}\"", station.name), "rename one");
-            }
+            let what = format!("two stations are called \"{}\"", station.name);
+            ensure(stations.iter().all(|other| other.name != station.name), what, "rename one")?;
             stations.push(station);
         }
-        if !(2..=MOST_STATIONS).contains(&stations.len()) {
-            let what = format!("the number of stations is {}", stations.len());
-            return fault(what, format!("write 2 to {MOST_STATIONS} sections [[station]]"));
-        }
-        if !(1..=MOST_PATHS).contains(&self.path.len()) {
-            let what = format!("the number of paths is {}", self.path.len());
-            return fault(what, format!("write 1 to {MOST_PATHS} sections [[path]]"));
+        for (section, count, least, most) in
+            [("station", stations.len(), 2, MOST_STATIONS), ("path", self.path.len(), 1, MOST_PATHS)]
+        {
+            let what = format!("the number of {section}s is {count}");
+            let fix = format!("write {least} to {most} sections [[{section}]]");
+            ensure((least..=most).contains(&count), what, fix)?;
         }
         let steps = (self.duration.0 / self.step.0).saturating_mul(self.path.len() as u64);
-        if steps > MOST_STEPS {
-            let what = format!("the traces have {steps} values");
-            return fault(what, format!("raise the step, so that there are at most {MOST_STEPS}"));
-        }
+        let fix = format!("raise the step, so that there are at most {MOST_STEPS}");
+        ensure(steps <= MOST_STEPS, format!("the traces have {steps} values"), fix)?;
         let paths: Vec<Path> =
             self.path.into_iter().map(|keys| keys.checked(&stations)).collect::<Result<_, _>>()?;
         check_generated_names(&stations, &paths)?;
@@ -313,39 +302,27 @@ impl RequestKeys {
     }
 
     fn check_schedule(&self) -> Result<(), Fault> {
+        let Self { duration, step, epoch, handover_outage: outage, candidates, .. } = *self;
         let least = Nanos::from_millis(1);
-        if !(least..=LONGEST).contains(&self.duration) {
-            return fault(format!("duration is {}", self.duration), format!("write 1 ms to {LONGEST}"));
+        for (key, value, is_good, fix) in [
+            ("duration", duration, (least..=LONGEST).contains(&duration), format!("1 ms to {LONGEST}")),
+            ("step", step, (least..=epoch).contains(&step), format!("1 ms to the epoch, {epoch}")),
+            ("epoch", epoch, epoch <= LONGEST, format!("at most {LONGEST}")),
+            ("handover-outage", outage, outage < epoch, format!("less than the epoch, {epoch}")),
+        ] {
+            ensure(is_good, format!("{key} is {value}"), format!("write {fix}"))?;
         }
-        if !(least..=self.epoch).contains(&self.step) {
-            let what = format!("step is {}", self.step);
-            return fault(what, format!("write 1 ms to the epoch, {}", self.epoch));
-        }
-        if self.epoch > LONGEST {
-            return fault(format!("epoch is {}", self.epoch), format!("write at most {LONGEST}"));
-        }
-        if self.handover_outage >= self.epoch {
-            let what = format!("handover-outage is {}", self.handover_outage);
-            return fault(what, format!("write less than the epoch, {}", self.epoch));
-        }
-        if !(1..=MOST_CANDIDATES).contains(&self.candidates) {
-            return fault(
-                format!("candidates is {}", self.candidates),
-                format!("write 1 to {MOST_CANDIDATES}"),
-            );
-        }
-        Ok(())
+        let (range, fix) = (1..=MOST_CANDIDATES, format!("write 1 to {MOST_CANDIDATES}"));
+        ensure(range.contains(&candidates), format!("candidates is {candidates}"), fix)
     }
 }
 
 /// Checks that there are not too many epochs for so many satellites.
 fn check_positions(sky: &Sky, duration: Nanos, epoch: Nanos) -> Result<(), Fault> {
     let positions = (duration.0 / epoch.0).saturating_mul(sky.satellites() as u64);
-    if positions > MOST_POSITIONS {
-        let what = format!("the epochs have {positions} positions of satellites");
-        return fault(what, format!("raise the epoch, so that there are at most {MOST_POSITIONS}"));
-    }
-    Ok(())
+    let what = format!("the epochs have {positions} positions of satellites");
+    let fix = format!("raise the epoch, so that there are at most {MOST_POSITIONS}");
+    ensure(positions <= MOST_POSITIONS, what, fix)
 }
 
 /// Checks that no station has the name of another one's router, or of a port of that router: in a scenario
@@ -356,48 +333,45 @@ fn check_generated_names(stations: &[Station], paths: &[Path]) -> Result<(), Fau
         path.ends.map(|end| (&stations[end], "a port", stations[end].port_name(number)))
     });
     for (owner, what, name) in routers.chain(ports) {
-        if stations.iter().any(|station| station.name == name) {
-            let what = format!("station \"{name}\" has the name of {what} of \"{}\"", owner.name);
-            return fault(what, "rename one");
-        }
+        let what = format!("station \"{name}\" has the name of {what} of \"{}\"", owner.name);
+        ensure(stations.iter().all(|station| station.name != name), what, "rename one")?;
     }
     Ok(())
 }
 
 /// The text of a file of elements.
 fn elements(path: &FilePath) -> Result<String, Fault> {
-    let fix = "name a file of two-line elements".to_owned();
-    let failed = |why: String| (format!("tle: {}: {why}", path.display()), fix.clone());
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let failed = |why: String| {
+        (format!("tle: {}: {why}", path.display()), "name a file of two-line elements".to_owned())
+    };
     let mut text = String::new();
-    file.take(LONGEST_ELEMENTS + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
-    if text.len() as u64 > LONGEST_ELEMENTS {
-        return Err(failed(format!("it is longer than {LONGEST_ELEMENTS} bytes")));
+    let read = File::open(path).and_then(|file| file.take(LONGEST_ELEMENTS + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(failed(error.to_string())),
+        Ok(length) if length as u64 > LONGEST_ELEMENTS => {
+            Err(failed(format!("it is longer than {LONGEST_ELEMENTS} bytes")))
+        }
+        Ok(_) => Ok(text),
     }
-    Ok(text)
 }
 
 impl WalkerKeys {
     fn checked(self) -> Result<Walker, Fault> {
         let Self { pattern, inclination, satellites, planes, phasing, altitude_km } = self;
-        if !within(inclination, 0.0, 180.0) {
-            return fault("walker: inclination is out of range", "write 0 to 180 degrees");
+        for (key, value, range, fix) in [
+            ("inclination", inclination, 0.0..=180.0, "write 0 to 180 degrees"),
+            ("altitude-km", altitude_km, 160.0..=36_000.0, "write 160 to 36000"),
+        ] {
+            ensure(range.contains(&value), format!("walker: {key} is out of range"), fix)?;
         }
-        if !within(altitude_km, 160.0, 36_000.0) {
-            return fault("walker: altitude-km is out of range", "write 160 to 36000");
-        }
-        if !(1..=MOST_SATELLITES).contains(&(satellites as usize)) {
-            let what = format!("walker: satellites is {satellites}");
-            return fault(what, format!("write 1 to {MOST_SATELLITES}"));
-        }
-        if planes == 0 || satellites % planes != 0 {
-            let what = format!("walker: {satellites} satellites can't be spread evenly over {planes} planes");
-            return fault(what, "write a number of planes that divides the number of satellites");
-        }
-        if phasing >= planes {
-            let what = format!("walker: phasing is {phasing}");
-            return fault(what, format!("write 0 to {}: less than the planes", planes - 1));
-        }
+        let (count, fix) = (satellites as usize, format!("write 1 to {MOST_SATELLITES}"));
+        let what = format!("walker: satellites is {satellites}");
+        ensure((1..=MOST_SATELLITES).contains(&count), what, fix)?;
+        let what = format!("walker: {satellites} satellites can't be spread evenly over {planes} planes");
+        let fix = "write a number of planes that divides the number of satellites";
+        ensure(planes != 0 && satellites % planes == 0, what, fix)?;
+        let fix = format!("write 0 to {}: less than the planes", planes - 1);
+        ensure(phasing < planes, format!("walker: phasing is {phasing}"), fix)?;
         Ok(Walker { pattern, inclination_degrees: inclination, satellites, planes, phasing, altitude_km })
     }
 }
@@ -408,13 +382,11 @@ impl StationKeys {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase());
         // Two in a row are between the stations of a link's name.
-        if !begins_well || name.len() > LONGEST_NAME || !name.chars().all(good) || name.contains("--") {
-            let fix = format!(
-                "write 1 to {LONGEST_NAME} small letters, digits and -, beginning with a letter, no two - in \
-                 a row"
-            );
-            return fault(format!("{name:?} can't be a station's name"), fix);
-        }
+        let is_good =
+            begins_well && name.len() <= LONGEST_NAME && name.chars().all(good) && !name.contains("--");
+        let letters = format!("1 to {LONGEST_NAME} small letters, digits and -, beginning with a letter");
+        let fix = format!("write {letters}, no two - in a row");
+        ensure(is_good, format!("{name:?} can't be a station's name"), fix)?;
         let minimum_elevation = minimum_elevation.unwrap_or(usual_elevation);
         for (key, value, least, most) in [
             ("latitude", latitude, -90.0, 90.0),
@@ -422,10 +394,8 @@ impl StationKeys {
             ("altitude-m", altitude_m, -500.0, 9000.0),
             ("minimum-elevation", minimum_elevation, 0.0, 90.0),
         ] {
-            if !within(value, least, most) {
-                let what = format!("station \"{name}\": {key} is out of range");
-                return fault(what, format!("write {least} to {most}"));
-            }
+            let what = format!("station \"{name}\": {key} is out of range");
+            ensure((least..=most).contains(&value), what, format!("write {least} to {most}"))?;
         }
         Ok(Station { name, place: Place::new(latitude, longitude, altitude_m / 1000.0), minimum_elevation })
     }
@@ -437,24 +407,21 @@ impl PathKeys {
         let [Some(one), Some(other)] = [0, 1].map(|at| known(&self.between[at])) else {
             let names: Vec<_> = stations.iter().map(|station| &*station.name).collect();
             let what = format!("there is no station of one of the names {:?}", self.between);
-            return fault(what, format!("there are {}", names.join(", ")));
+            return fault(&what, &format!("there are {}", names.join(", ")));
         };
-        if one == other {
-            let what = format!("a path leads from \"{}\" to itself", self.between[0]);
-            return fault(what, "name two stations");
-        }
+        let what = format!("a path leads from \"{}\" to itself", self.between[0]);
+        ensure(one != other, what, "name two stations")?;
         let via = match (self.via, self.delay) {
             (Via::BentPipe, None) => Medium::BentPipe,
             (Via::Lasers, None) => Medium::Lasers,
             (Via::Ground, Some(delay)) if delay <= Nanos::from_secs(100) => Medium::Ground(delay),
             (Via::Ground, _) => {
-                let what =
-                    format!("the path on the ground between {:?} has no delay up to 100 s", self.between);
-                return fault(what, "write delay = \"30 ms\"");
+                let path = format!("the path on the ground between {:?}", self.between);
+                return fault(&(path + " has no delay up to 100 s"), "write delay = \"30 ms\"");
             }
             (_, Some(_)) => {
                 let what = format!("the path between {:?} has a delay of its own", self.between);
-                return fault(what, "leave it out: the orbits set it");
+                return fault(&what, "leave it out: the orbits set it");
             }
         };
         Ok(Path { ends: [one, other], via, rate: self.rate })

@@ -1,6 +1,6 @@
 //! What paths do, as rows of a report: beside what geometry allows.
 
-use crate::{Elevations, Generated, Medium, Path, Request, Schedule, Shell, Sight, Station, period_s};
+use crate::{Elevations, Generated, Medium, Path, Request, Schedule, Sight, Station, period_s};
 use longwire_report::{Row, shown};
 use longwire_units::Nanos;
 
@@ -37,15 +37,11 @@ pub fn rows(request: &Request, generated: &Generated) -> Vec<Row> {
 fn station_row(request: &Request, station: &Station, pass: Nanos) -> Row {
     let row = Row::new(format!("{}, longest pass", station.name), "ns").measured(pass.0);
     let row = row.extra("kind", "station").extra("minimum_elevation_degrees", station.minimum_elevation);
-    let Some(walker) = request.sky.walker() else { return row };
-    let shell = Shell { altitude_km: walker.altitude_km, inclination_degrees: walker.inclination_degrees };
-    let most = shell.longest_pass_s(station.minimum_elevation);
-    let row = row.extra("most_ns", (most * 1e9) as u64);
-    judged(row, pass.0 as f64 <= most * 1e9).note(format!(
-        "at most {} through the zenith, above {}\u{b0}",
-        shown::time(most * 1e9),
-        station.minimum_elevation
-    ))
+    let Some(shell) = request.sky.shell() else { return row };
+    let most = shell.longest_pass_s(station.minimum_elevation) * 1e9;
+    let (longest, lowest) = (shown::time(most), station.minimum_elevation);
+    judged(row.extra("most_ns", most as u64), pass.0 as f64 <= most)
+        .note(format!("at most {longest} through the zenith, above {lowest}\u{b0}"))
 }
 
 fn judged(mut row: Row, pass: bool) -> Row {
@@ -73,17 +69,11 @@ fn path_row(name: String, request: &Request, schedule: &Schedule) -> Row {
         && schedule.most.is_none_or(|bound| most <= bound)
         && schedule.handovers.iter().all(|time| time.0 % request.epoch.0 == 0);
     let bound = |time: Option<Nanos>| time.map_or("unknown".to_owned(), |time| shown::time(time.0 as f64));
-    let shown_range =
-        |low: Nanos, high: Nanos| format!("{} to {}", shown::time(low.0 as f64), shown::time(high.0 as f64));
+    let [low, high, lowest, highest] = [Some(least), Some(most), schedule.least, schedule.most].map(bound);
     judged(row.measured(mean.0), fits)
         .extra("delay_least_ns", least.0)
         .extra("delay_most_ns", most.0)
-        .note(format!(
-            "one way {}; geometry: {} to {}",
-            shown_range(least, most),
-            bound(schedule.least),
-            bound(schedule.most)
-        ))
+        .note(format!("one way {low} to {high}; geometry: {lowest} to {highest}"))
         .note(format!(
             "up {:.2} % of the time; {} handovers between {} satellites, every {} at most",
             up_ppm as f64 / 1e4,

@@ -1,19 +1,17 @@
 //! What a path does over time: its satellites, its delay, and when it is down.
 
 use crate::LIGHT_KM_PER_S;
-use crate::bounds::Shell;
 use crate::earth::elevation_degrees;
 use crate::elevations::Sight;
 use crate::grid::{Seen, shortest_path};
 use crate::request::{Medium, Path, Request, Station};
 use crate::vector::{Vector, distance};
-use crate::walker::Walker;
 use longwire_block::Dice;
 use longwire_units::Nanos;
 use std::collections::BTreeSet;
 
 /// The delay and the state of a path over time, and what they are compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// One-way delays, each from its time on; the first from 0 on. While the path is down the last one stays.
     pub delays: Vec<(Nanos, Nanos)>,
@@ -106,11 +104,7 @@ struct Builder<'r> {
     /// The satellites that serve the path, from its first end to its second; empty if none do.
     route: Vec<usize>,
     used: BTreeSet<usize>,
-    services: Vec<u64>,
-    sights: [Sight; 2],
-    delays: Vec<(Nanos, Nanos)>,
-    states: Vec<(Nanos, bool)>,
-    handovers: Vec<Nanos>,
+    schedule: Schedule,
 }
 
 impl<'r> Builder<'r> {
@@ -121,11 +115,7 @@ impl<'r> Builder<'r> {
             dice: Dice::named(0, &request.link_name(number)),
             route: Vec::new(),
             used: BTreeSet::new(),
-            services: Vec::new(),
-            sights: Default::default(),
-            delays: Vec::new(),
-            states: Vec::new(),
-            handovers: Vec::new(),
+            schedule: Schedule::default(),
         }
     }
 
@@ -141,7 +131,7 @@ impl<'r> Builder<'r> {
         let (old, new) = (ends(&before), ends(&self.route));
         let is_handover = old.is_some() && new.is_some() && old != new;
         if is_handover {
-            self.handovers.push(epoch.start);
+            self.schedule.handovers.push(epoch.start);
         }
         self.count(epoch, old == new);
         let outage = if is_handover { self.request.handover_outage } else { Nanos::ZERO };
@@ -173,7 +163,9 @@ impl<'r> Builder<'r> {
     /// Counts the satellites above both ends, and those that serve them.
     fn count(&mut self, epoch: &Epoch<'_>, is_as_before: bool) {
         let serving = [self.route.first(), self.route.last()].map(Option::<&usize>::copied);
-        for ((station, sight), serving) in self.stations().into_iter().zip(&mut self.sights).zip(serving) {
+        let stations = self.stations();
+        let sights = &mut self.schedule.sights;
+        for ((station, sight), serving) in stations.into_iter().zip(sights).zip(serving) {
             for (satellite, _) in seen(station, epoch.now) {
                 let Some(position) = epoch.now[satellite] else { continue };
                 let degrees = elevation_degrees(&station.place, position);
@@ -184,10 +176,10 @@ impl<'r> Builder<'r> {
             }
         }
         self.used.extend(serving.into_iter().flatten());
-        match self.services.last_mut() {
+        match self.schedule.services.last_mut() {
             _ if self.route.is_empty() => {}
             Some(last) if is_as_before => *last += 1,
-            _ => self.services.push(1),
+            _ => self.schedule.services.push(1),
         }
     }
 
@@ -196,8 +188,7 @@ impl<'r> Builder<'r> {
     fn choose(&mut self, epoch: &Epoch<'_>) -> Vec<usize> {
         let [one, other] = self.stations().map(|station| seen(station, epoch.now));
         let lasting = |station: &Station, seen: &Seen| -> Seen {
-            let stays =
-                |satellite: usize| epoch.later[satellite].is_some_and(|later| is_above(station, later));
+            let stays = |satellite: usize| epoch.later[satellite].is_some_and(|later| station.sees(later));
             seen.iter().copied().filter(|(satellite, _)| stays(*satellite)).collect()
         };
         let [first, last] = self.stations();
@@ -231,7 +222,7 @@ impl<'r> Builder<'r> {
             self.route.iter().map(|satellite| self.request.sky.position(*satellite, seconds)).collect();
         let positions = positions?;
         let (first, last) = (*positions.first()?, *positions.last()?);
-        if !is_above(one, first) || !is_above(other, last) {
+        if !one.sees(first) || !other.sees(last) {
             return None;
         }
         let between: f64 = positions.windows(2).map(|pair| distance(pair[0], pair[1])).sum();
@@ -240,45 +231,33 @@ impl<'r> Builder<'r> {
     }
 
     fn push_delay(&mut self, time: Nanos, delay: Nanos) {
-        if self.delays.last().is_none_or(|last| last.1 != delay) {
-            self.delays.push((time, delay));
+        let delays = &mut self.schedule.delays;
+        if delays.last().is_none_or(|last| last.1 != delay) {
+            delays.push((time, delay));
         }
     }
 
     fn push_state(&mut self, time: Nanos, is_up: bool) {
-        if self.states.last().is_none_or(|last| last.1 != is_up) {
-            self.states.push((time, is_up));
+        let states = &mut self.schedule.states;
+        if states.last().is_none_or(|last| last.1 != is_up) {
+            states.push((time, is_up));
         }
     }
 
-    fn finish(mut self) -> Schedule {
+    fn finish(self) -> Schedule {
+        let ([least, most], duration) = (self.bounds(), self.request.duration);
+        let up = self.schedule.time_up(Nanos::ZERO, duration, duration);
+        let mut schedule = Schedule { satellites: self.used.len(), up, least, most, ..self.schedule };
         // Before a path is up for the first time, no packet meets its delay.
-        match self.delays.first_mut() {
+        match schedule.delays.first_mut() {
             Some(first) => first.0 = Nanos::ZERO,
-            None => self.delays.push((Nanos::ZERO, Nanos::ZERO)),
+            None => schedule.delays.push((Nanos::ZERO, Nanos::ZERO)),
         }
-        let [least, most] = self.bounds();
-        let mut schedule = Schedule {
-            delays: self.delays,
-            states: self.states,
-            handovers: self.handovers,
-            satellites: self.used.len(),
-            services: self.services,
-            sights: self.sights,
-            up: Nanos::ZERO,
-            least,
-            most,
-        };
-        schedule.up = schedule.time_up(Nanos::ZERO, self.request.duration, self.request.duration);
         schedule
     }
 
     fn bounds(&self) -> [Option<Nanos>; 2] {
-        let shell = |walker: &Walker| Shell {
-            altitude_km: walker.altitude_km,
-            inclination_degrees: walker.inclination_degrees,
-        };
-        let Some(shell) = self.request.sky.walker().map(shell) else { return [None; 2] };
+        let Some(shell) = self.request.sky.shell() else { return [None; 2] };
         let sum = |of: &dyn Fn(&Station) -> f64| light(self.stations().iter().map(|one| of(one)).sum());
         let up_and_down = sum(&|station| shell.least_km(station.place.altitude_km));
         let most = sum(&|station| shell.most_km(station.minimum_elevation));
@@ -296,13 +275,9 @@ impl<'r> Builder<'r> {
 fn seen(station: &Station, positions: &[Option<Vector>]) -> Seen {
     let above = positions.iter().enumerate().filter_map(|(satellite, position)| {
         let position = (*position)?;
-        is_above(station, position).then(|| (satellite, distance(station.place.position(), position)))
+        station.sees(position).then(|| (satellite, distance(station.place.position(), position)))
     });
     above.collect()
-}
-
-fn is_above(station: &Station, position: Vector) -> bool {
-    elevation_degrees(&station.place, position) >= station.minimum_elevation
 }
 
 /// How long light takes, in vacuum.
@@ -317,7 +292,7 @@ fn seconds(time: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pattern, Place, Sky};
+    use crate::{Pattern, Place, Shell, Sky, Walker};
 
     fn station(name: &str, latitude: f64, longitude: f64) -> Station {
         Station { name: name.into(), place: Place::new(latitude, longitude, 0.0), minimum_elevation: 25.0 }

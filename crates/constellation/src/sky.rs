@@ -1,5 +1,7 @@
 //! The satellites of a request, wherever their orbits come from.
 
+use crate::Fault;
+use crate::bounds::Shell;
 use crate::earth::{ROTATION, earth_fixed};
 use crate::orbit::CircularOrbit;
 use crate::tle::ElementSets;
@@ -26,7 +28,7 @@ impl Sky {
     ///
     /// # Errors
     /// The fault, with its line, and its fix.
-    pub fn of_elements(text: &str, start: Option<&str>) -> Result<Self, (String, String)> {
+    pub fn of_elements(text: &str, start: Option<&str>) -> Result<Self, Fault> {
         ElementSets::read(text, start).map(Orbits::Elements).map(Self)
     }
 
@@ -44,6 +46,12 @@ impl Sky {
             Orbits::Walker(walker, _) => Some(walker),
             Orbits::Elements(_) => None,
         }
+    }
+
+    /// Where Walker's satellites are.
+    pub fn shell(&self) -> Option<Shell> {
+        let Walker { altitude_km, inclination_degrees, .. } = *self.walker()?;
+        Some(Shell { altitude_km, inclination_degrees })
     }
 
     /// Name of a satellite: of Walker's, its plane and its slot.

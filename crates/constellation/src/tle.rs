@@ -5,6 +5,7 @@ use sgp4::{Constants, Elements, MinutesSinceEpoch, iau_epoch_to_sidereal_time, j
 
 use crate::earth::{ROTATION, earth_fixed};
 use crate::vector::Vector;
+use crate::{Fault, ensure};
 
 /// Most satellites.
 pub(crate) const MOST_SATELLITES: usize = 20_000;
@@ -35,7 +36,7 @@ impl ElementSets {
     ///
     /// # Errors
     /// The fault and its fix; lines count from 1.
-    pub(crate) fn read(text: &str, start: Option<&str>) -> Result<Self, (String, String)> {
+    pub(crate) fn read(text: &str, start: Option<&str>) -> Result<Self, Fault> {
         let all = elements(text)?;
         let start = match start {
             Some(text) => moment(text)?,
@@ -44,15 +45,11 @@ impl ElementSets {
         let mut satellites = Vec::new();
         for (line, one) in all {
             let away = (start - one.datetime).num_days().abs();
-            if away > MOST_DAYS {
-                let what = format!("line {line}: the elements are {away} days from the start, {start}");
-                return Err((what, format!("take elements of at most {MOST_DAYS} days from it")));
-            }
+            let what = format!("line {line}: the elements are {away} days from the start, {start}");
+            ensure(away <= MOST_DAYS, what, format!("take elements of at most {MOST_DAYS} days from it"))?;
             let failed = |why: String| {
-                (
-                    format!("line {line}: the orbit can't be computed: {why}"),
-                    "leave that satellite out".into(),
-                )
+                let what = format!("line {line}: the orbit can't be computed: {why}");
+                (what, "leave that satellite out".to_owned())
             };
             let constants = Constants::from_elements(&one).map_err(|error| failed(error.to_string()))?;
             let minutes =
@@ -83,48 +80,39 @@ impl ElementSets {
 }
 
 /// A time in UTC.
-fn moment(text: &str) -> Result<NaiveDateTime, (String, String)> {
+fn moment(text: &str) -> Result<NaiveDateTime, Fault> {
     DateTime::parse_from_rfc3339(text).map(|time| time.naive_utc()).map_err(|error| {
         (format!("start: {text:?} is no time: {error}"), "write it as 2026-11-26T12:00:00Z".into())
     })
 }
 
 /// The elements of a file, each with the number of its first line.
-fn elements(text: &str) -> Result<Vec<(usize, Elements)>, (String, String)> {
+fn elements(text: &str) -> Result<Vec<(usize, Elements)>, Fault> {
+    const COPY: &str = "copy both lines whole, with their checksums";
     let mut lines = text.lines().map(str::trim_end).enumerate().filter(|(_, line)| !line.is_empty());
     let (mut found, mut name) = (Vec::new(), None);
     while let Some((at, line)) = lines.next() {
         if !line.starts_with("1 ") {
-            if name.is_some() || line.starts_with("2 ") {
-                let what = format!("line {}: this is no first line of a satellite's elements", at + 1);
-                return Err((what, "write a name, and two lines that begin with 1 and 2".into()));
-            }
+            let what = format!("line {}: this is no first line of a satellite's elements", at + 1);
+            let fix = "write a name, and two lines that begin with 1 and 2";
+            ensure(name.is_none() && !line.starts_with("2 "), what, fix)?;
             name = Some(line.trim().trim_start_matches("0 ").to_owned());
             continue;
         }
         let second = lines.next().map_or("", |(_, line)| line);
         // The reader of elements takes it for a digit.
-        if [line, second]
-            .iter()
-            .any(|line| line.as_bytes().get(68).is_some_and(|last| !last.is_ascii_digit()))
-        {
-            let what = format!("line {}: a checksum, the 69th character, is no digit", at + 1);
-            return Err((what, "copy both lines whole, with their checksums".into()));
-        }
-        let read = Elements::from_tle(name.take(), line.as_bytes(), second.as_bytes());
-        let read = read.map_err(|error| {
-            (format!("line {}: {error}", at + 1), "copy both lines whole, with their checksums".into())
-        })?;
-        if found.len() == MOST_SATELLITES {
-            let what = format!("line {}: there are more than {MOST_SATELLITES} satellites", at + 1);
-            return Err((what, "leave some out".into()));
-        }
+        let [first, second] = [line, second].map(str::as_bytes);
+        let are_digits = [first, second].iter().all(|line| line.get(68).is_none_or(u8::is_ascii_digit));
+        let what = format!("line {}: a checksum, the 69th character, is no digit", at + 1);
+        ensure(are_digits, what, COPY)?;
+        let read = Elements::from_tle(name.take(), first, second);
+        let read = read.map_err(|error| (format!("line {}: {error}", at + 1), COPY.to_owned()))?;
+        let what = format!("line {}: there are more than {MOST_SATELLITES} satellites", at + 1);
+        ensure(found.len() < MOST_SATELLITES, what, "leave some out")?;
         found.push((at + 1, read));
     }
-    if found.is_empty() {
-        let fix = "copy a list of two-line elements into the file";
-        return Err(("there are no elements in it".into(), fix.into()));
-    }
+    let fix = "copy a list of two-line elements into the file";
+    ensure(!found.is_empty(), "there are no elements in it", fix)?;
     Ok(found)
 }
 

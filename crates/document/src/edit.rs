@@ -116,10 +116,8 @@ pub fn removable(text: &str) -> Vec<String> {
     let mut bound: Vec<&str> = Vec::new();
     for section in ["link", "source"] {
         let all = entries(root.get_ref(), section).enumerate();
-        bound.extend(
-            all.filter(|(index, entry)| !is_single(section, *index, entry))
-                .flat_map(|(_, entry)| ends_of(entry)),
-        );
+        let stay = all.filter(|(index, entry)| !is_single(section, *index, entry));
+        bound.extend(stay.flat_map(|(_, entry)| ends_of(entry)));
     }
     let is_free = |section: &str, name: &str| match section {
         "link" | "source" => true,
@@ -130,9 +128,8 @@ pub fn removable(text: &str) -> Vec<String> {
     for section in NAMED {
         let all = entries(root.get_ref(), section).enumerate();
         let single = all.filter(|(index, entry)| is_single(section, *index, entry));
-        names.extend(
-            single.filter_map(|(_, entry)| EntryName::of(entry).whole).filter(|name| is_free(section, name)),
-        );
+        let called = single.filter_map(|(_, entry)| EntryName::of(entry).whole);
+        names.extend(called.filter(|name| is_free(section, name)));
     }
     names
 }
@@ -241,13 +238,10 @@ fn ports_of_router(text: &str, name: &str) -> Vec<String> {
     };
     let mut routers = entries(root.get_ref(), "router");
     let router = routers.find(|router| text_of(router, "name") == Some(name));
-    let ports = router.and_then(|router| router.get("ports")).map(toml::Spanned::get_ref);
-    let Some(DeValue::Array(ports)) = ports else { return Vec::new() };
-    let tables = ports.iter().filter_map(|port| match port.get_ref() {
-        DeValue::Table(table) => text_of(table, "port"),
-        _ => None,
-    });
-    tables.filter(|port| !is_declared(port)).map(str::to_owned).collect()
+    let ports = router.and_then(|router| router.get("ports")?.get_ref().as_array());
+    let ports = ports.into_iter().flat_map(|ports| ports.iter());
+    let names = ports.filter_map(|port| text_of(port.get_ref().as_table()?, "port"));
+    names.filter(|port| !is_declared(port)).map(str::to_owned).collect()
 }
 
 /// The text without the programs of the router of this name.
@@ -267,14 +261,8 @@ fn forwarder_of(text: &str, router: &str) -> Option<usize> {
 
 /// The entries of a section.
 fn entries<'t, 'd>(root: &'t DeTable<'d>, section: &str) -> impl Iterator<Item = &'t DeTable<'d>> {
-    let list: &[toml::Spanned<DeValue<'d>>] = match root.get(section).map(toml::Spanned::get_ref) {
-        Some(DeValue::Array(list)) => list,
-        _ => &[],
-    };
-    list.iter().filter_map(|entry| match entry.get_ref() {
-        DeValue::Table(table) => Some(table),
-        _ => None,
-    })
+    let list = root.get(section).and_then(|list| list.get_ref().as_array());
+    list.into_iter().flat_map(|list| list.iter()).filter_map(|entry| entry.get_ref().as_table())
 }
 
 fn text_of<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
@@ -284,11 +272,8 @@ fn text_of<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
 /// The name of the first link or source that begins or ends at `end`.
 fn joined_to(text: &str, section: &str, end: &str) -> Option<String> {
     let (root, _) = DeTable::parse_recoverable(text);
-    let DeValue::Array(all) = root.get_ref().get(section)?.get_ref() else { return None };
-    all.iter().find_map(|link| {
-        let DeValue::Table(table) = link.get_ref() else { return None };
-        if ends_of(table).contains(&end) { EntryName::of(table).whole } else { None }
-    })
+    let mut joined = entries(root.get_ref(), section).filter(|entry| ends_of(entry).contains(&end));
+    joined.find_map(|entry| EntryName::of(entry).whole)
 }
 
 /// The names between which a link or source is.
@@ -314,11 +299,9 @@ fn section_called(
     // Its name may only begin like those of a count.
     let mut counted = None;
     for &section in kinds {
-        let Some(DeValue::Array(entries)) = root.get_ref().get(section).map(toml::Spanned::get_ref) else {
-            continue;
-        };
-        for (index, entry) in entries.iter().enumerate() {
-            let DeValue::Table(table) = entry.get_ref() else { continue };
+        let entries = root.get_ref().get(section).and_then(|entries| entries.get_ref().as_array());
+        for (index, entry) in entries.into_iter().flat_map(|entries| entries.iter()).enumerate() {
+            let Some(table) = entry.get_ref().as_table() else { continue };
             let called = EntryName::of(table);
             if called.whole.as_deref() == Some(name) {
                 if table.contains_key("count") {
@@ -354,17 +337,10 @@ struct EntryName {
 
 impl EntryName {
     fn of(table: &DeTable<'_>) -> Self {
-        let text = |key: &str| match table.get(key)?.get_ref() {
-            DeValue::String(text) => Some(text.to_string()),
-            _ => None,
-        };
-        let between = match table.get("between").map(toml::Spanned::get_ref) {
-            Some(DeValue::Array(ends)) => {
-                let ends = ends.iter().filter_map(|end| end.get_ref().as_str().map(str::to_owned));
-                Some(ends.collect::<Vec<_>>().join("-"))
-            }
-            _ => None,
-        };
+        let text = |key: &str| text_of(table, key).map(str::to_owned);
+        let between = table.get("between").and_then(|between| between.get_ref().as_array());
+        let between = between
+            .map(|ends| ends.iter().filter_map(|end| end.get_ref().as_str()).collect::<Vec<_>>().join("-"));
         let (name, duplex) = (text("name"), between.is_some());
         let ends = || Some(format!("{}-{}", text("from")?, text("to")?));
         Self { whole: name.clone().or(between).or_else(ends), duplex, template: name }

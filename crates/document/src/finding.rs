@@ -147,13 +147,13 @@ impl<'a> Findings<'a> {
 
     /// Makes a finding without recording it.
     pub fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
-        let start = floor(self.text, span.start);
+        let start = self.text.floor_char_boundary(span.start);
         let line = self.line(start) - 1;
         let first = self.line_starts[line];
         let rest = &self.text[first..];
         let content = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
         let at = self.text[first..start].chars().count();
-        let end = floor(self.text, span.end.max(start)).min(first + content.len());
+        let end = self.text.floor_char_boundary(span.end.max(start)).min(first + content.len());
         let width = self.text.get(start..end).map_or(1, |marked| marked.chars().count().max(1));
         let skipped = at.saturating_sub(MOST_SHOWN / 2);
         let visible = |c: char| if c.is_control() { ' ' } else { c };
@@ -178,11 +178,6 @@ fn shortened(mut text: String) -> String {
         text.push('…');
     }
     text
-}
-
-/// The start of the character that `at` lies in.
-fn floor(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at)
 }
 
 /// Names of settings and sections in other tools, and here.

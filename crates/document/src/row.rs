@@ -83,10 +83,6 @@ impl<T, S> Deref for WithSettings<T, S> {
 }
 
 impl<T: JsonSchema, S: Settings> JsonSchema for WithSettings<T, S> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()
     }
@@ -128,10 +124,6 @@ impl<T> Deref for Repeated<T> {
 }
 
 impl<T: JsonSchema> JsonSchema for Repeated<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()
     }

@@ -141,10 +141,6 @@ impl<'de, T: Term> Visitor<'de> for ItemsVisitor<T> {
 }
 
 impl<T: Term> JsonSchema for Written<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         "written".into()
     }
@@ -155,10 +151,6 @@ impl<T: Term> JsonSchema for Written<T> {
 }
 
 impl<T: Term> JsonSchema for Listed<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         "listed".into()
     }

@@ -7,7 +7,7 @@ use super::sheet::Sheet;
 use super::stage::Stage;
 use super::wiring::{Cable, Node, Wiring};
 use super::yaml::{map, read, text};
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -25,16 +25,11 @@ struct CableImpairments {
     down: Stage,
 }
 
-/// A service's place in a network.
-struct Member<'v> {
-    service: &'v str,
-    impaired: CableImpairments,
-}
-
 /// The scenario of a Compose file.
-pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet> {
     let document = read(source, "a Compose file")?;
-    let mut networks: BTreeMap<&str, Vec<Member<'_>>> = BTreeMap::new();
+    // By network: its services.
+    let mut networks: BTreeMap<&str, Vec<(&str, CableImpairments)>> = BTreeMap::new();
     for (name, service) in map(&document, "services") {
         let service = service.as_object().cloned().unwrap_or_default();
         if let Some(mode) = service.get("network_mode").and_then(text) {
@@ -47,7 +42,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             for value in [of_network, document["services"].get(name), own].into_iter().flatten() {
                 impaired.read(value, notes)?;
             }
-            networks.entry(network).or_default().push(Member { service: name, impaired });
+            networks.entry(network).or_default().push((name, impaired));
         }
         for key in ["extends", "deploy", "scale"].into_iter().filter(|key| service.contains_key(*key)) {
             notes.add(0, &format!("{name}: {key}"), "it is not carried over: each service is one host");
@@ -62,7 +57,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
         }
         let bridge = wiring.nodes.len();
         wiring.nodes.push(Node { name: network.into(), bridge: true });
-        for Member { service, impaired } in members {
+        for (service, impaired) in members {
             let place = places.entry(service).or_default();
             *place += 1;
             let name = if *place == 1 { service.to_owned() } else { format!("{service}-{network}") };
@@ -76,10 +71,8 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             wiring.cables.push(Cable { ends, there: impaired.up, back: impaired.down });
         }
     }
-    if wiring.nodes.is_empty() {
-        let fix = "write services: with two services at least";
-        return Err(ImportError::new(0, "no network in it has two services", fix));
-    }
+    let fix = "write services: with two services at least";
+    ImportError::unless(!wiring.nodes.is_empty(), 0, "no network in it has two services", fix)?;
     wiring.sheet("Services of a Compose file and their networks.", notes)
 }
 
@@ -87,7 +80,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
 fn memberships<'v>(
     document: &'v Map<String, Value>,
     service: &str,
-) -> Result<Vec<(&'v str, Option<&'v Value>)>, ImportError> {
+) -> Result<Vec<(&'v str, Option<&'v Value>)>> {
     let wrong = |what: &str| {
         let fix = "write the networks' names as a list, numbers and true and false in quotes";
         ImportError::new(0, format!("{service}: {what}"), fix)
@@ -110,13 +103,11 @@ fn memberships<'v>(
 
 impl CableImpairments {
     /// Adds the impairments of a service, a network, or a service's network.
-    fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+    fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<()> {
         let labels = labels(of);
         let given = of.get(KEY).filter(|given| !given.is_null());
-        if given.is_some_and(|given| !given.is_object()) {
-            let fix = format!("write {KEY}: {{ delay: 20 ms }}");
-            return Err(ImportError::new(0, format!("{KEY} is not a map"), fix));
-        }
+        let fix = format!("write {KEY}: {{ delay: 20 ms }}");
+        ImportError::unless(given.is_none_or(Value::is_object), 0, format!("{KEY} is not a map"), fix)?;
         let given = given.and_then(Value::as_object).into_iter().flatten();
         for (key, value) in given.map(|(key, value)| (key.as_str(), value)) {
             match (key, value) {
@@ -139,7 +130,7 @@ impl CableImpairments {
     }
 
     /// Sets a key of a link in one direction.
-    fn put(&mut self, way: &str, key: &str, value: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+    fn put(&mut self, way: &str, key: &str, value: &Value, notes: &mut Notes) -> Result<()> {
         let stage = if way == DOWN { &mut self.down } else { &mut self.up };
         let known = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         if !known || ["name", "from", "to", "between", "match", "count", "forward", "backward"].contains(&key)
@@ -147,11 +138,9 @@ impl CableImpairments {
             notes.add(0, &format!("{KEY}: {key}"), "it is not a characteristic of a link, and is left out");
             return Ok(());
         }
-        let Some(value) = text(value) else {
-            let what = format!("{KEY}: {key} is not a text");
-            return Err(ImportError::new(0, what, format!("write {key}: and a value such as 20 ms")));
-        };
-        stage.set(key, &value);
+        let (what, fix) =
+            (format!("{KEY}: {key} is not a text"), format!("write {key}: and a value such as 20 ms"));
+        stage.set(key, &text(value).ok_or_else(|| ImportError::new(0, what, fix))?);
         Ok(())
     }
 }

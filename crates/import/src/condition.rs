@@ -13,10 +13,7 @@ pub(super) fn holds(words: &[String]) -> Option<bool> {
         Some((last, rest)) if ["]", "]]"].contains(&last.as_str()) => rest,
         _ => words,
     };
-    let mut operands = Vec::new();
-    for word in inner {
-        operands.push(known(word)?);
-    }
+    let operands: Vec<String> = inner.iter().map(|word| known(word)).collect::<Option<_>>()?;
     let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
     let negated = operands.iter().take_while(|word| **word == "!").count();
     let result = plain(&operands[negated..])?;

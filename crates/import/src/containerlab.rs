@@ -8,7 +8,7 @@ use super::sheet::Sheet;
 use super::stage::Stage;
 use super::wiring::{Cable, Node, Wiring};
 use super::yaml::{map, read, text};
-use super::{ImportError, Notes, Source, shell, shown, tc};
+use super::{ImportError, Notes, Result, Source, shell, shown, tc};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct Lab {
 }
 
 /// The scenario of a topology file and scripts beside it.
-pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet> {
     let Some((first, scripts)) = sources.split_first() else { return Ok(Sheet::default()) };
     let document = read(&first.text, "a topology file of containerlab")?;
     let fix = "write topology: with nodes: and links:";
@@ -52,9 +52,7 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     for link in topology.get("links").and_then(Value::as_array).into_iter().flatten() {
         lab.add_link(link, notes)?;
     }
-    if lab.ends.is_empty() {
-        return Err(ImportError::new(0, "there is no link between two nodes in it", fix));
-    }
+    ImportError::unless(!lab.ends.is_empty(), 0, "there is no link between two nodes in it", fix)?;
     for script in scripts {
         lab.read_script(script, notes)?;
     }
@@ -80,7 +78,7 @@ impl Lab {
     }
 
     /// Adds a link, in the brief or the extended format.
-    fn add_link(&mut self, link: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+    fn add_link(&mut self, link: &Value, notes: &mut Notes) -> Result<()> {
         let kind = link.get("type").and_then(text);
         if let Some(kind) = kind.filter(|kind| kind != "veth") {
             notes.add(0, &format!("type: {kind}"), "only links between nodes (veth) are carried over");
@@ -115,7 +113,7 @@ impl Lab {
     }
 
     /// The end that `node:interface` names, or a map with both; none if it is not a node's.
-    fn end(&self, end: &Value, notes: &mut Notes) -> Result<Option<End>, ImportError> {
+    fn end(&self, end: &Value, notes: &mut Notes) -> Result<Option<End>> {
         let (node, interface) = match end {
             Value::Object(map) => {
                 let at = |key: &str| map.get(key).and_then(text).unwrap_or_default();
@@ -132,15 +130,13 @@ impl Lab {
             notes.add(0, &option, "links that leave the lab are left out; give the scenario a [[port]]");
             return Ok(None);
         }
-        let Some(&number) = self.numbers.get(&node) else {
-            let fix = "name one under nodes:";
-            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is not a node"), fix));
-        };
-        Ok(Some((number, interface)))
+        let what = format!("a link ends at \"{node}\", which is not a node");
+        let unknown = || ImportError::new(0, what, "name one under nodes:");
+        Ok(Some((*self.numbers.get(&node).ok_or_else(unknown)?, interface)))
     }
 
     /// Applies `containerlab tools netem set` and `reset` of a script.
-    fn read_script(&mut self, script: &Source, notes: &mut Notes) -> Result<(), ImportError> {
+    fn read_script(&mut self, script: &Source, notes: &mut Notes) -> Result<()> {
         let is_ours = |words: &[String]| netem(words).is_some() || tc::is_ours(words);
         let mut any = false;
         for line in shell::run(&script.text, is_ours, notes)? {
@@ -168,12 +164,7 @@ impl Lab {
     }
 
     /// One such command: packets sent by the interface are impaired, or no longer.
-    fn apply(
-        &mut self,
-        line: usize,
-        (command, words): (&str, &[String]),
-        notes: &mut Notes,
-    ) -> Result<(), ImportError> {
+    fn apply(&mut self, line: usize, (command, words): (&str, &[String]), notes: &mut Notes) -> Result<()> {
         let (mut node, mut interface, mut given) = (String::new(), String::new(), Vec::new());
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -194,10 +185,9 @@ impl Lab {
         let short = node.strip_prefix(&self.prefix).unwrap_or(&node);
         let number = self.numbers.get(short).or_else(|| self.numbers.get(&node)).copied();
         let is_end = |end: &End| Some(end.0) == number && end.1 == interface;
-        let Some(at) = self.ends.iter().position(|ends| ends.iter().any(is_end)) else {
-            let what = format!("no link of the topology ends at interface \"{interface}\" of \"{node}\"");
-            return Err(ImportError::new(line, what, "write -n NODE -i INTERFACE of a link"));
-        };
+        let what = format!("no link of the topology ends at interface \"{interface}\" of \"{node}\"");
+        let unknown = || ImportError::new(line, what, "write -n NODE -i INTERFACE of a link");
+        let at = self.ends.iter().position(|ends| ends.iter().any(is_end)).ok_or_else(unknown)?;
         let stage = if command == "reset" { Stage::default() } else { cable::stage(line, &given, notes)? };
         let cable = &mut self.wiring.cables[at];
         *(if is_end(&self.ends[at][0]) { &mut cable.there } else { &mut cable.back }) = stage;

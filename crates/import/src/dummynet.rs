@@ -4,7 +4,7 @@ use super::quantity::{LONGEST_DELAY, Share, ipfw_rate, ipfw_size, plain, rate_te
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::Words;
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use longwire_units::{Bytes, Nanos};
 
 /// dummynet's default queue.
@@ -17,7 +17,8 @@ const RED_BYTES: u64 = 512;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pipe {
     pub(super) line: usize,
-    rate: Option<u64>,
+    /// As a scenario writes it.
+    rate: Option<String>,
     delay: Nanos,
     queue: Option<Limit>,
     loss: Option<Share>,
@@ -49,7 +50,7 @@ fn millis(text: &str) -> Option<Nanos> {
 
 impl Pipe {
     /// Parses the options after `config`.
-    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self> {
         let mut pipe = Self { line: words.line, ..Self::default() };
         let mut closed = None;
         while let Some(word) = words.next() {
@@ -66,7 +67,7 @@ impl Pipe {
         Ok(pipe)
     }
 
-    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let line = words.line;
         match word {
             "bw" | "bandwidth" => self.bandwidth(words, notes)?,
@@ -74,20 +75,12 @@ impl Pipe {
             "queue" => self.queue = Some(words.value("queue", "50 or 60KBytes", limit)?),
             "plr" => match words.value("plr", "0.01", |word| Some(word.to_owned()))? {
                 several if several.contains(',') => {
-                    notes.add(
-                        line,
-                        &format!("plr {several}"),
-                        "one probability is carried over; see loss, kind gilbert-elliott",
-                    );
+                    let why = "one probability is carried over; see loss, kind gilbert-elliott";
+                    notes.add(line, &format!("plr {several}"), why);
                 }
                 one => {
-                    let bad = || {
-                        ImportError::new(
-                            line,
-                            format!("plr: \"{one}\" is not a probability"),
-                            "write plr 0.01",
-                        )
-                    };
+                    let what = format!("plr: \"{one}\" is not a probability");
+                    let bad = || ImportError::new(line, what, "write plr 0.01");
                     self.loss = Some(Share::fraction(&one).ok_or_else(bad)?);
                 }
             },
@@ -102,47 +95,35 @@ impl Pipe {
                 match kind.as_str() {
                     "fq_codel" | "fq_pie" => self.controlled(&kind, words, notes)?,
                     "fifo" => {}
-                    _ => notes.add(
-                        line,
-                        &format!("type {kind}"),
-                        "flows share the link as they come here, first in first out",
-                    ),
+                    _ => {
+                        let why = "flows share the link as they come here, first in first out";
+                        notes.add(line, &format!("type {kind}"), why);
+                    }
                 }
             }
             "pipe" | "link" => self.pipe = Some(words.value(word, "1", whole)?),
             "sched" => self.sched = Some(words.value(word, "1", whole)?),
             "mask" | "sched_mask" | "flow_mask" => mask(words, notes),
-            "flowset" => {
-                let value = words.value(word, "1", |word| Some(word.to_owned()))?;
-                notes.add(line, &format!("flowset {value}"), "all packets of the link share one queue here");
-            }
-            "buckets" | "weight" | "lmax" | "maxlen" | "pri" | "priority" => {
-                let value = words.value(word, "10", |word| Some(word.to_owned()))?;
+            "flowset" | "buckets" | "weight" | "lmax" | "maxlen" | "pri" | "priority" => {
+                let example = if word == "flowset" { "1" } else { "10" };
+                let value = words.value(word, example, |word| Some(word.to_owned()))?;
                 let why = "all packets of the link share one queue here";
                 notes.add(line, &format!("{word} {value}"), why);
             }
             "noerror" => notes.add(line, "noerror", "a sender never gets an error for a drop here"),
             other => {
-                let what = format!("dummynet has no option \"{}\"", other.escape_debug());
-                let fix =
-                    "options are bw, delay, queue, plr, burst, red, gred, ecn, codel, pie, profile, mask";
-                return Err(ImportError::new(line, what, fix));
+                let known = "bw, delay, queue, plr, burst, red, gred, ecn, codel, pie, profile, mask";
+                return words.no_option("dummynet", &other.escape_debug().to_string(), known);
             }
         }
         Ok(())
     }
 
-    fn bandwidth(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn bandwidth(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let word = words.value("bw", "1Mbit/s", |word| Some(word.to_owned()))?;
         match ipfw_rate(&word) {
             Some(0) => self.rate = None,
-            Some(bits) => {
-                self.rate = Some(bits);
-                if rate_text(bits).is_none() {
-                    let what = format!("no link can have a rate of {bits} bit/s");
-                    return Err(ImportError::new(words.line, what, "300 bit/s to 400 Gbit/s"));
-                }
-            }
+            Some(bits) => self.rate = Some(rate_text(words.line, bits)?),
             None if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let why = "the pace of an interface is not carried over; give the link a rate";
                 notes.add(words.line, &format!("bw {word}"), why);
@@ -157,7 +138,7 @@ impl Pipe {
     }
 
     /// ipfw reads whole milliseconds, and no unit (strtoul).
-    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let word = words.value("delay", "20", |word| Some(word.to_owned()))?;
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = word.split_at(digits);
@@ -171,7 +152,7 @@ impl Pipe {
     }
 
     /// `red w_q/min_th/max_th/max_p`.
-    fn red(&mut self, gentle: bool, words: &mut Words<'_>) -> Result<(), ImportError> {
+    fn red(&mut self, gentle: bool, words: &mut Words<'_>) -> Result<()> {
         let name = if gentle { "gred" } else { "red" };
         let threshold = |text: &str| tc_size(text).map(|bytes| bytes.0.to_string());
         let parameters = words.value(name, "0.002/5/15/0.1", |word| {
@@ -201,12 +182,7 @@ impl Pipe {
     }
 
     /// CoDel, PIE and their fair-queueing variants, with the options that follow.
-    fn controlled(
-        &mut self,
-        name: &str,
-        words: &mut Words<'_>,
-        notes: &mut Notes,
-    ) -> Result<(), ImportError> {
+    fn controlled(&mut self, name: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let kind = match name {
             "codel" => "codel",
             "pie" => "pie",
@@ -252,27 +228,23 @@ impl Pipe {
 
     /// Applies the discipline of a scheduler, unless the pipe has one.
     pub(super) fn with(&mut self, sched: &Self) {
-        if let Some(discipline) = &sched.discipline {
-            self.discipline = Some(discipline.clone());
-        }
+        self.discipline = sched.discipline.clone().or(self.discipline.take());
     }
 
     /// The equivalent links: one, or two if a profile's delays precede a constant one.
-    pub(super) fn stages(&self, number: u64, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
+    pub(super) fn stages(&self, number: u64, notes: &mut Notes) -> Result<Vec<Stage>> {
         let mut stage = Stage::named(&format!("Pipe {number}."));
         if let Some(loss) = self.loss.filter(|loss| *loss > Share::ZERO) {
             stage.set("loss", &loss.text());
         }
         self.waiting(&mut stage, notes);
-        let rate = self.rate.and_then(rate_text).unwrap_or_else(|| "unlimited".into());
-        match self.burst.filter(|burst| *burst > 0 && self.rate.is_some()) {
-            Some(burst) => {
-                stage.block("rate", "token-bucket", &[("rate", rate), ("burst", Bytes(burst).to_string())]);
+        if let Some(rate) = &self.rate {
+            match self.burst.filter(|burst| *burst > 0).map(|burst| Bytes(burst).to_string()) {
+                Some(burst) => {
+                    stage.block("rate", "token-bucket", &[("rate", rate.clone()), ("burst", burst)]);
+                }
+                None => stage.set("rate", rate),
             }
-            None if self.rate.is_some() => stage.set("rate", &rate),
-            None => {}
-        }
-        if self.rate.is_some() {
             // dummynet counts the IP packet.
             stage.set("framing", "ip");
         }
@@ -355,7 +327,7 @@ fn parameter(
     option: &str,
     words: &mut Words<'_>,
     notes: &mut Notes,
-) -> Result<Option<(&'static str, String)>, ImportError> {
+) -> Result<Option<(&'static str, String)>> {
     let pie = kind.ends_with("pie");
     let name = match option {
         "target" => "target",
@@ -373,10 +345,9 @@ fn parameter(
     };
     words.next();
     let line = words.line;
-    if ["quantum", "flows", "limit"].contains(&name) && !kind.starts_with("fq-") {
-        let what = format!("{kind} has no option \"{name}\", as ipfw says");
-        return Err(ImportError::new(line, what, "set its length with queue, before the discipline's name"));
-    }
+    let is_known = !["quantum", "flows", "limit"].contains(&name) || kind.starts_with("fq-");
+    let what = format!("{kind} has no option \"{name}\", as ipfw says");
+    ImportError::unless(is_known, line, what, "set its length with queue, before the discipline's name")?;
     let value = match name {
         "target" | "interval" | "update" | "burst" => words.value(option, "15ms", millis)?.to_string(),
         "alpha" | "beta" => words.value(option, "0.125", plain)?,
@@ -399,17 +370,14 @@ fn mask(words: &mut Words<'_>, notes: &mut Notes) {
     const FIELDS: [&str; 8] =
         ["src-ip", "dst-ip", "src-ip6", "dst-ip6", "src-port", "dst-port", "proto", "flow-id"];
     let mut text = String::from("mask");
-    while let Some(word) = words.peek() {
-        if FIELDS.contains(&word) {
-            words.next();
-            text += &format!(" {word} {}", words.next().unwrap_or_default());
-        } else if word == "all" || word == "queue" {
-            words.next();
+    let is_part = |word: &&str| FIELDS.contains(word) || ["all", "queue"].contains(word);
+    while let Some(word) = words.peek().filter(is_part) {
+        words.next();
+        if !FIELDS.contains(&word) {
             text += &format!(" {word}");
             break;
-        } else {
-            break;
         }
+        text += &format!(" {word} {}", words.next().unwrap_or_default());
     }
     let why = "each flow has a pipe of its own there; here all share this link: give each pair of addresses \
         a link, with count and match";

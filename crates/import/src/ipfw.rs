@@ -14,7 +14,7 @@ use super::sheet::{Host, Link, Sheet};
 use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
-use super::{ImportError, Notes, shell};
+use super::{ImportError, Notes, Result, shell};
 use delete::Deletion;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ pub(super) enum Direction {
 }
 
 /// The scenario of these commands.
-pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet> {
     let mut table = Table::default();
     let mut lines = shell::run(text, |words| words.iter().any(|word| is_tool(word)), notes)?;
     let mut clock = Clock::default();
@@ -75,10 +75,8 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     }
     table.clean_up(&lines[end..], notes)?;
     table.join(notes);
-    if table.pipes.is_empty() {
-        let fix = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
-        return Err(ImportError::new(0, "no pipe is configured in it", fix));
-    }
+    let fix = "write ipfw pipe 1 config bw 1Mbit/s delay 20";
+    ImportError::unless(!table.pipes.is_empty(), 0, "no pipe is configured in it", fix)?;
     let mut sheet = Sheet::new("Pipes of dummynet as links.");
     if table.rules.iter().any(|rule| rule.from.is_some() && rule.to.is_some()) {
         table.pairs(&mut sheet, notes)?;
@@ -90,7 +88,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
 }
 
 impl Table {
-    pub(super) fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<(), ImportError> {
+    pub(super) fn command(&mut self, line: &Line, notes: &mut Notes) -> Result<()> {
         if let Some(deletion) = Deletion::of(line) {
             self.delete(&deletion, line, notes);
             return Ok(());
@@ -120,7 +118,7 @@ impl Table {
         object: Option<&'static str>,
         number: &str,
         notes: &mut Notes,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let what = object.unwrap_or("pipe");
         let bad = || {
             let what = format!("\"{number}\" is not a number of a {what}");
@@ -131,12 +129,8 @@ impl Table {
         let verb = line.words.iter().position(is_verb).unwrap_or_default();
         let swapped = usize::from(line.words.get(verb + 1).is_some_and(|word| whole(word) == Some(number)));
         let pipe = Pipe::read(&mut Words::new(line.number, &line.words[verb + 1 + swapped..]), notes)?;
-        let place = match what {
-            "pipe" => &mut self.pipes,
-            "sched" => &mut self.scheds,
-            _ => &mut self.queues,
-        };
-        if let Some(before) = place.insert(number, pipe.clone()).filter(|before| *before != pipe) {
+        if let Some(before) = self.objects(what).insert(number, pipe.clone()).filter(|before| *before != pipe)
+        {
             let why =
                 format!("it is taken in place of line {}, whose settings are not carried over", before.line);
             notes.add(line.number, &line.text(), why);
@@ -144,8 +138,17 @@ impl Table {
         Ok(())
     }
 
+    /// The objects of a kind: `pipe`, `sched` or `queue`.
+    pub(super) fn objects(&mut self, kind: &str) -> &mut BTreeMap<u64, Pipe> {
+        match kind {
+            "pipe" => &mut self.pipes,
+            "sched" => &mut self.scheds,
+            _ => &mut self.queues,
+        }
+    }
+
     /// `add [NUMBER] pipe|queue N PROTOCOL from A to B [in|out] …`.
-    fn rule(&mut self, line: &Line, words: &[&str], notes: &mut Notes) -> Result<(), ImportError> {
+    fn rule(&mut self, line: &Line, words: &[&str], notes: &mut Notes) -> Result<()> {
         let own_place = self.place(words.first().and_then(|word| whole(word)).filter(|place| *place > 0));
         let mut at = usize::from(words.first().is_some_and(|word| whole(word).is_some()));
         while let Some(&"set" | &"prob") = words.get(at) {
@@ -159,10 +162,9 @@ impl Table {
             self.others.push(own_place);
             return Ok(());
         };
-        let Some(number) = whole(number) else {
-            let what = format!("\"{number}\" is not a number of a {kind}");
-            return Err(ImportError::new(line.number, what, "write ipfw add pipe 1 ip from any to any"));
-        };
+        let what = format!("\"{number}\" is not a number of a {kind}");
+        let bad = || ImportError::new(line.number, what, "write ipfw add pipe 1 ip from any to any");
+        let number = whole(number).ok_or_else(bad)?;
         let rest = words.get(at + 2..).unwrap_or_default();
         let place = |word: &str| rest.iter().position(|other| *other == word);
         let (from, to) = match (place("from"), place("to")) {
@@ -220,15 +222,12 @@ impl Table {
         for (number, sched) in &self.scheds {
             match self.pipes.get_mut(&sched.pipe.unwrap_or(*number)) {
                 Some(pipe) => pipe.with(sched),
-                None => notes.add(
-                    sched.line,
-                    &format!("sched {number}"),
-                    "there is no pipe for it: configure one",
-                ),
+                None => {
+                    let why = "there is no pipe for it: configure one";
+                    notes.add(sched.line, &format!("sched {number}"), why);
+                }
             }
         }
-        let over = |number: u64| self.scheds.get(&number).and_then(|sched| sched.pipe).unwrap_or(number);
-        let pipe_of = |queue: &Pipe| queue.pipe.or_else(|| queue.sched.map(over));
         for rule in &mut self.rules {
             let Some(queue) = rule.queue else {
                 if self.pipes.get(&rule.number).is_some_and(Pipe::is_fair) {
@@ -239,28 +238,18 @@ impl Table {
                 }
                 continue;
             };
-            rule.number = self.queues.get(&queue).and_then(pipe_of).unwrap_or(0);
+            let pipe = self.queues.get(&queue).and_then(|queue| pipe_of(&self.scheds, queue));
+            rule.number = pipe.unwrap_or(0);
             let why = "its packets take the link of the queue's pipe, with the queue's length, loss and \
                 discipline; here they wait for no other queue";
             notes.add(rule.line, &rule.text, why);
         }
-        for (number, queue) in &self.queues {
-            if !self.rules.iter().any(|rule| rule.queue == Some(*number)) {
-                notes.add(
-                    queue.line,
-                    &format!("queue {number}"),
-                    "no rule that is carried over leads into it",
-                );
-            }
-        }
+        let queued = |number: u64| self.rules.iter().any(|rule| rule.queue == Some(number));
+        note_unused("queue", &self.queues, queued, notes);
     }
 
     /// The links of a pipe, for packets that come through a queue or directly.
-    fn stages(
-        &self,
-        (number, queue): (u64, Option<u64>),
-        notes: &mut Notes,
-    ) -> Result<Vec<Stage>, ImportError> {
+    fn stages(&self, (number, queue): (u64, Option<u64>), notes: &mut Notes) -> Result<Vec<Stage>> {
         let mut pipe = self.pipes[&number].clone();
         if let Some(queue) = queue.and_then(|queue| self.queues.get(&queue)) {
             pipe.behind(queue);
@@ -269,7 +258,7 @@ impl Table {
     }
 
     /// One link for each pair of addresses.
-    fn pairs(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
+    fn pairs(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<()> {
         let mut pairs: BTreeMap<(IpAddr, IpAddr), u64> = BTreeMap::new();
         let mut order = Vec::new();
         for rule in &self.rules {
@@ -280,21 +269,16 @@ impl Table {
                 continue;
             };
             if from.is_ipv4() != to.is_ipv4() || from == to || pairs.contains_key(&(from, to)) {
-                notes.add(
-                    rule.line,
-                    &rule.text,
-                    "no packet reaches it: another rule has its addresses, or none matches",
-                );
+                let why = "no packet reaches it: another rule has its addresses, or none matches";
+                notes.add(rule.line, &rule.text, why);
             } else if self.pipes.contains_key(&rule.number) {
                 pairs.insert((from, to), rule.number);
                 order.push((from, to, rule));
             } else {
                 notes.add(rule.line, &rule.text, "its pipe is not configured");
             }
-            if order.len() > MOST_PAIRS {
-                let what = format!("there are more than {MOST_PAIRS} pairs of addresses");
-                return Err(ImportError::new(rule.line, what, "write links with a count"));
-            }
+            let (count, fix) = (order.len(), "write links with a count");
+            ImportError::if_above(count, MOST_PAIRS, rule.line, "pairs of addresses", fix)?;
         }
         let mut uses: BTreeMap<u64, usize> = BTreeMap::new();
         let mut addresses: Vec<IpAddr> = Vec::new();
@@ -317,20 +301,13 @@ impl Table {
             sheet.links.push(link);
             addresses.extend([from, to]);
         }
-        self.note_unused(|number| uses.contains_key(&number), notes);
+        note_unused("pipe", &self.pipes, |number| uses.contains_key(&number), notes);
         hosts(addresses, sheet, notes);
         Ok(())
     }
 
-    /// Notes pipes without packets.
-    fn note_unused(&self, used: impl Fn(u64) -> bool, notes: &mut Notes) {
-        for (number, pipe) in self.pipes.iter().filter(|(number, _)| !used(**number)) {
-            notes.add(pipe.line, &format!("pipe {number}"), "no rule that is carried over leads into it");
-        }
-    }
-
     /// One link each way between two hosts.
-    fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
+    fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<()> {
         let (mut there, mut back) = (None, None);
         // Lines of the rules for each direction's pipe.
         let mut takers = Vec::new();
@@ -372,21 +349,17 @@ impl Table {
         if there.is_none() && back.is_none() {
             // Queues without rules: pf directs packets to them.
             let queue = |pipe: u64| {
-                let over = |sched: u64| self.scheds.get(&sched).and_then(|sched| sched.pipe).unwrap_or(sched);
-                let own =
-                    |(_, queue): &(&u64, &Pipe)| queue.pipe.or_else(|| queue.sched.map(over)) == Some(pipe);
+                let own = |(_, queue): &(&u64, &Pipe)| pipe_of(&self.scheds, queue) == Some(pipe);
                 self.queues.iter().find(own).map(|(number, _)| *number)
             };
             let mut numbers = self.pipes.keys().map(|pipe| (*pipe, queue(*pipe)));
             (there, back) = (numbers.next(), numbers.next());
-            notes.add(
-                0,
-                "rules",
-                "no rule leads into a pipe: the first is used from a to b, the second back",
-            );
+            let why = "no rule leads into a pipe: the first is used from a to b, the second back";
+            notes.add(0, "rules", why);
         }
-        self.note_unused(|number| [there, back].iter().flatten().any(|(own, _)| *own == number), notes);
-        let mut stages = |direction: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>, ImportError> {
+        let used = |number: u64| [there, back].iter().flatten().any(|(own, _)| *own == number);
+        note_unused("pipe", &self.pipes, used, notes);
+        let mut stages = |direction: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>> {
             direction.map_or(Ok(Vec::new()), |direction| self.stages(direction, notes))
         };
         let name = |way: Option<(u64, _)>| way.map_or("pipe".into(), |(number, _)| format!("pipe{number}"));
@@ -399,6 +372,19 @@ impl Table {
         sheet.host("b");
         sheet.chain(("a", "b"), (&one, &other), there, back);
         Ok(())
+    }
+}
+
+/// The number of a queue's pipe: its own, or that of its scheduler.
+fn pipe_of(scheds: &BTreeMap<u64, Pipe>, queue: &Pipe) -> Option<u64> {
+    let over = |sched: u64| scheds.get(&sched).and_then(|sched| sched.pipe).unwrap_or(sched);
+    queue.pipe.or_else(|| queue.sched.map(over))
+}
+
+/// Notes objects without packets.
+fn note_unused(what: &str, all: &BTreeMap<u64, Pipe>, used: impl Fn(u64) -> bool, notes: &mut Notes) {
+    for (number, own) in all.iter().filter(|(number, _)| !used(**number)) {
+        notes.add(own.line, &format!("{what} {number}"), "no rule that is carried over leads into it");
     }
 }
 

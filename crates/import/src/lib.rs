@@ -86,12 +86,8 @@ impl Format {
 
     /// Longest imported text in bytes: if it may be a trace, the limit of traces.
     pub const fn longest(self) -> usize {
-        match self {
-            Self::Netem | Self::Ipfw | Self::Ns | Self::Matrix | Self::Containerlab | Self::Compose => {
-                LONGEST
-            }
-            Self::Mahimahi | Self::Theaterq => longwire_trace::MAX_FILE as usize,
-        }
+        let may_be_trace = matches!(self, Self::Mahimahi | Self::Theaterq);
+        if may_be_trace { longwire_trace::MAX_FILE as usize } else { LONGEST }
     }
 }
 
@@ -135,10 +131,7 @@ pub struct Note {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line > 0 {
-            write!(f, "line {}: ", self.line)?;
-        }
-        write!(f, "{}: {}", self.option, self.why)
+        write!(f, "{}{}: {}", place(self.line), self.option, self.why)
     }
 }
 
@@ -153,6 +146,7 @@ pub struct ImportedScenario {
 
 /// Reason why an input can't be imported: place, error, and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}{what}; {fix}", place(*line))]
 pub struct ImportError {
     /// Its line, from 1; 0 if it belongs to the whole.
     pub line: usize,
@@ -162,18 +156,28 @@ pub struct ImportError {
     pub fix: String,
 }
 
-impl fmt::Display for ImportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line > 0 {
-            write!(f, "line {}: ", self.line)?;
-        }
-        write!(f, "{}; {}", self.what, self.fix)
-    }
+/// What a message about a line begins with.
+fn place(line: usize) -> String {
+    if line > 0 { format!("line {line}: ") } else { String::new() }
 }
 
 impl ImportError {
     fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { line, what: shortened(&what.into()), fix: fix.into() }
+    }
+
+    /// An error unless something is as it must be.
+    fn unless(is_good: bool, line: usize, what: impl Into<String>, fix: impl Into<String>) -> Result<()> {
+        if is_good { Ok(()) } else { Err(Self::new(line, what, fix)) }
+    }
+
+    /// An error if there are more than `most` of `many`.
+    fn if_above(count: usize, most: usize, line: usize, many: &str, fix: &str) -> Result<()> {
+        if count <= most {
+            Ok(())
+        } else {
+            Err(Self::new(line, format!("there are more than {most} {many}"), fix))
+        }
     }
 
     /// The error of the trace `name`, which a link could not play.
@@ -211,10 +215,8 @@ pub struct NetemLinks {
 /// Names the line that can't be converted, and says how to fix it.
 pub fn import(format: Format, sources: &[Source]) -> Result<ImportedScenario, ImportError> {
     let longest = format.longest();
-    if sources.iter().any(|source| source.text.len() > longest) {
-        let what = format!("the text is longer than {longest} bytes");
-        return Err(ImportError::new(0, what, "import a part of it"));
-    }
+    let (what, fix) = (format!("the text is longer than {longest} bytes"), "import a part of it");
+    ImportError::unless(sources.iter().all(|source| source.text.len() <= longest), 0, what, fix)?;
     let Some(first) = sources.first() else {
         return Err(ImportError::new(0, "there is nothing to import", "name a file, or give a command line"));
     };
@@ -263,7 +265,7 @@ fn texts<'s>(scenario: &'s str, key: &str) -> impl Iterator<Item = &'s str> {
 }
 
 /// Whether the result is a valid scenario: values have ranges here, and packets need a path.
-fn possible(scenario: &str) -> Result<(), ImportError> {
+fn possible(scenario: &str) -> Result<()> {
     let Err(error) = longwire_scenario::parse("imported.toml", scenario) else { return Ok(()) };
     let Some(first) = error.findings.first() else { return Ok(()) };
     let what = format!("the result is not valid: {}: {}", first.field, first.what);
@@ -276,9 +278,8 @@ fn possible(scenario: &str) -> Result<(), ImportError> {
 /// # Errors
 /// What can't be parsed, and how to fix it.
 pub fn netem_links(options: &str) -> Result<NetemLinks, ImportError> {
-    if options.len() > LONGEST {
-        return Err(ImportError::new(0, "these are no netem options", "write delay 100ms loss 1%"));
-    }
+    let fix = "write delay 100ms loss 1%";
+    ImportError::unless(options.len() <= LONGEST, 0, "these are no netem options", fix)?;
     let mut notes = Notes::default();
     let (stages, seed) = tc::options(options, &mut notes)?;
     let links = stages.into_iter().map(stage::Stage::into_text).collect();
@@ -298,6 +299,9 @@ pub fn links_between(
     sheet.chain(hosts, names, stages(there), stages(back));
     sheet.network()
 }
+
+/// What is read, or why it can't be.
+type Result<T, E = ImportError> = std::result::Result<T, E>;
 
 /// Notes so far.
 #[derive(Default)]

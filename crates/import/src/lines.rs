@@ -1,6 +1,6 @@
 //! Splits command lines as a shell does: quotes, comments, continuation lines, redirections.
 
-use super::ImportError;
+use super::{ImportError, Result};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -49,7 +49,7 @@ impl Line {
 ///
 /// # Errors
 /// If a quote or an expression is not closed, or the text is too long.
-pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
+pub(super) fn commands(text: &str) -> Result<Vec<Line>> {
     let mut all = marked(text)?;
     for word in all.iter_mut().flat_map(|line| &mut line.words) {
         if word.contains([PLAIN_DOLLAR, QUOTED_DOLLAR]) {
@@ -63,12 +63,12 @@ pub(super) fn commands(text: &str) -> Result<Vec<Line>, ImportError> {
 ///
 /// # Errors
 /// If a quote or an expression is not closed, or the text is too long.
-pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
+pub(super) fn marked(text: &str) -> Result<Vec<Line>> {
     read(text, true)
 }
 
 /// The commands of a text. Here-documents are not looked for in their own text.
-fn read(text: &str, has_documents: bool) -> Result<Vec<Line>, ImportError> {
+fn read(text: &str, has_documents: bool) -> Result<Vec<Line>> {
     let mut reader = Reader {
         chars: text.chars().peekable(),
         all: Vec::new(),
@@ -122,7 +122,7 @@ impl Reader<'_> {
         Some(c)
     }
 
-    fn take(&mut self, c: char) -> Result<(), ImportError> {
+    fn take(&mut self, c: char) -> Result<()> {
         match c {
             '\\' => self.escaped(),
             '\'' | '"' => self.quoted(c)?,
@@ -192,7 +192,7 @@ impl Reader<'_> {
     }
 
     /// The end of a `case` pattern: it and the alternatives before it are not commands.
-    fn end_pattern(&mut self) -> Result<(), ImportError> {
+    fn end_pattern(&mut self) -> Result<()> {
         self.end_word()?;
         let begins = |words: &[String]| {
             let case = words.iter().position(|word| word == "case")?;
@@ -234,7 +234,7 @@ impl Reader<'_> {
         }
     }
 
-    fn quoted(&mut self, quote: char) -> Result<(), ImportError> {
+    fn quoted(&mut self, quote: char) -> Result<()> {
         let opened = self.line;
         if self.words.is_empty() && self.word.is_none() {
             self.started = self.line;
@@ -255,7 +255,7 @@ impl Reader<'_> {
     }
 
     /// A dollar with its expression, or a command in backquotes.
-    fn substituted(&mut self, c: char, dollar: char) -> Result<(), ImportError> {
+    fn substituted(&mut self, c: char, dollar: char) -> Result<()> {
         let opened = self.line;
         let unclosed = |open: char| {
             ImportError::new(opened, format!("a {open} is not closed"), "close it, or put it in quotes")
@@ -297,7 +297,7 @@ impl Reader<'_> {
         Err(unclosed(open))
     }
 
-    fn end_word(&mut self) -> Result<(), ImportError> {
+    fn end_word(&mut self) -> Result<()> {
         if let Some(word) = self.word.take() {
             if std::mem::take(&mut self.redirected) {
                 if std::mem::take(&mut self.is_document) {
@@ -314,7 +314,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn end_command(&mut self) -> Result<(), ImportError> {
+    fn end_command(&mut self) -> Result<()> {
         self.end_word()?;
         self.redirected = false;
         self.alternatives = 0;
@@ -328,18 +328,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn put(&mut self, line: Line) -> Result<(), ImportError> {
-        if self.all.len() == MOST_COMMANDS {
-            let what = format!("there are more than {MOST_COMMANDS} commands");
-            return Err(ImportError::new(self.line, what, "import a part of them"));
-        }
+    fn put(&mut self, line: Line) -> Result<()> {
+        let count = self.all.len() + 1;
+        ImportError::if_above(count, MOST_COMMANDS, self.line, "commands", "import a part of them")?;
         self.all.push(line);
         Ok(())
     }
 
     /// Reads a here-document up to the line `end`. It has commands, for `tc -batch -`, or is a text, whose
     /// quotes open nothing behind it.
-    fn document(&mut self, end: &str) -> Result<(), ImportError> {
+    fn document(&mut self, end: &str) -> Result<()> {
         let (mut ahead, mut text, mut lines) = (self.chars.clone(), String::new(), 0);
         loop {
             if ahead.peek().is_none() {

@@ -7,7 +7,7 @@ use super::quantity::{LONGEST_DELAY, Share, time, whole};
 use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
-use super::{ImportError, Notes, Source, shell};
+use super::{ImportError, Notes, Result, Source, shell};
 use longwire_trace::Opportunities;
 use longwire_units::{Bytes, Nanos};
 
@@ -32,7 +32,7 @@ struct Shell {
 }
 
 /// The scenario of a command line, or of one or two traces.
-pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet> {
     let shells = match sources {
         [up, ..] if is_trace(&up.text) => vec![traces(sources, notes)?],
         [first, ..] => read(&first.text, notes)?,
@@ -68,17 +68,13 @@ fn is_trace(text: &str) -> bool {
 }
 
 /// One or two traces as a link shell.
-fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
+fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell> {
     let part = |source: &Source| {
         let fix = "name the file: a scenario refers to it";
-        let Some(name) = &source.file else {
-            let what = missing_file(source).unwrap_or("a trace must be in a file".into());
-            return Err(ImportError::new(0, what, fix));
-        };
-        if !is_trace(&source.text) {
-            let fix = "write one whole number of milliseconds a line";
-            return Err(ImportError::new(0, format!("{name} is not a packet-delivery trace"), fix));
-        }
+        let what = missing_file(source).unwrap_or("a trace must be in a file".into());
+        let name = source.file.as_ref().ok_or_else(|| ImportError::new(0, what, fix))?;
+        let (what, is) = (format!("{name} is not a packet-delivery trace"), is_trace(&source.text));
+        ImportError::unless(is, 0, what, "write one whole number of milliseconds a line")?;
         // The link reads the file itself; errors are reported here, with the line.
         Opportunities::parse(&source.text).map_err(|error| ImportError::of_trace(name, error))?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })
@@ -94,7 +90,7 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
 }
 
 /// The shells of a command line, the outermost first.
-fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
+fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>> {
     let mut shells = Vec::new();
     for line in shell::run(text, |words| words.iter().any(|word| is_shell(word)), notes)? {
         if !shells.is_empty() && line.words.iter().any(|word| is_shell(word)) {
@@ -104,10 +100,7 @@ fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
         }
         let mut words = Words::new(line.number, &line.words);
         while let Some(word) = words.next() {
-            if shells.len() == MOST_SHELLS {
-                let what = format!("there are more than {MOST_SHELLS} shells");
-                return Err(ImportError::new(line.number, what, "leave some out"));
-            }
+            ImportError::if_above(shells.len() + 1, MOST_SHELLS, line.number, "shells", "leave some out")?;
             match name(word) {
                 "mm-delay" => shells.push(delay(&mut words)?),
                 "mm-loss" => shells.push(loss(&mut words)?),
@@ -145,25 +138,20 @@ fn is_shell(word: &str) -> bool {
     ["mm-delay", "mm-loss", "mm-onoff", "mm-link"].contains(&name(word))
 }
 
-fn delay(words: &mut Words<'_>) -> Result<Shell, ImportError> {
+fn delay(words: &mut Words<'_>) -> Result<Shell> {
     let delay = words.value("mm-delay", "20", |word| time(word, 1_000_000))?;
-    if delay > LONGEST_DELAY {
-        return Err(ImportError::new(
-            words.line,
-            format!("{delay} is too long a delay"),
-            "write at most 100000 ms",
-        ));
-    }
+    let what = format!("{delay} is too long a delay");
+    ImportError::unless(delay <= LONGEST_DELAY, words.line, what, "write at most 100000 ms")?;
     Ok(Shell { up: Some(Part::Delay(delay)), down: Some(Part::Delay(delay)) })
 }
 
-fn loss(words: &mut Words<'_>) -> Result<Shell, ImportError> {
+fn loss(words: &mut Words<'_>) -> Result<Shell> {
     let up = uplink("mm-loss", words)?;
     let part = Part::Loss(words.value("mm-loss uplink", "0.01", Share::fraction)?);
     Ok(one_direction(up, part))
 }
 
-fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> {
+fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell> {
     let up = uplink("mm-onoff", words)?;
     let seconds = |word: &str| time(word, 1_000_000_000);
     let on = words.value("mm-onoff uplink", "1.5 0.5", seconds)?;
@@ -174,7 +162,7 @@ fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError
 }
 
 /// Whether the next word is `uplink`; an error if it is neither that nor `downlink`.
-fn uplink(option: &str, words: &mut Words<'_>) -> Result<bool, ImportError> {
+fn uplink(option: &str, words: &mut Words<'_>) -> Result<bool> {
     words.value(option, "uplink …", |word| match word {
         "uplink" => Some(true),
         "downlink" => Some(false),
@@ -187,7 +175,7 @@ fn one_direction(up: bool, part: Part) -> Shell {
 }
 
 /// `mm-link UP DOWN [options]`.
-fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> {
+fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell> {
     let line = words.line;
     let (mut files, mut once) = (Vec::new(), false);
     let mut kinds = [None, None];
@@ -216,11 +204,8 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
             }
             "uplink-log" | "downlink-log" => {
                 let file = given.or_else(|| words.next()).unwrap_or_default();
-                notes.add(
-                    line,
-                    &format!("--{name} {file}"),
-                    "packets are recorded with longwire run --record here",
-                );
+                let why = "packets are recorded with longwire run --record here";
+                notes.add(line, &format!("--{name} {file}"), why);
             }
             _ if name.contains("meter") => {
                 notes.add(line, word, "it draws on the screen; see longwire ctl here");
@@ -232,13 +217,11 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
         return Err(ImportError::new(line, "mm-link needs two traces", "write mm-link up.trace down.trace"));
     };
     if once {
-        notes.add(
-            line,
-            "--once",
-            "at the end of the trace the shell ends there; here the link sends without limit from then on",
-        );
+        let why =
+            "at the end of the trace the shell ends there; here the link sends without limit from then on";
+        notes.add(line, "--once", why);
     }
-    let mut part = |side: usize, trace: String| -> Result<Part, ImportError> {
+    let mut part = |side: usize, trace: String| -> Result<Part> {
         let kind = kinds[side].as_deref().unwrap_or("infinite");
         Ok(Part::Link { trace, once, queue: queue(line, kind, &arguments[side], notes)? })
     };
@@ -246,7 +229,7 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
 }
 
 /// A queue of mahimahi as the value of a link's key.
-fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<String, ImportError> {
+fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<String> {
     let mut limit = None;
     let mut parameters: Vec<(&str, String)> = Vec::new();
     if kind == "pie" {

@@ -8,7 +8,7 @@ use super::places::{Columns, Place};
 use super::quantity::{LONGEST_DELAY, time};
 use super::sheet::{Host, Link, Sheet, Taken};
 use super::stage::Stage;
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,11 @@ const LONGEST_NAME: usize = 26;
 type Delays = BTreeMap<(usize, usize), Nanos>;
 
 /// The scenario of a matrix.
-pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet> {
     let rows = rows(text);
-    let Some(((line, head), rows)) = rows.split_first() else {
-        let fix = "write a line of region names, and a line of milliseconds for each region";
-        return Err(ImportError::new(0, "there is no matrix in it", fix));
-    };
+    let fix = "write a line of region names, and a line of milliseconds for each region";
+    let nothing = || ImportError::new(0, "there is no matrix in it", fix);
+    let ((line, head), rows) = rows.split_first().ok_or_else(nothing)?;
     if let Some(columns) = Columns::of(*line, head)? {
         return places(columns, rows, notes);
     }
@@ -37,10 +36,9 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     } else {
         table((*line, head), rows, &mut regions, notes)?
     };
-    if regions.names.len() < 2 || delays.is_empty() {
-        let fix = "write milliseconds where the row of one region meets the column of another";
-        return Err(ImportError::new(*line, "there is no delay between two regions in it", fix));
-    }
+    let fix = "write milliseconds where the row of one region meets the column of another";
+    let has_some = regions.names.len() > 1 && !delays.is_empty();
+    ImportError::unless(has_some, *line, "there is no delay between two regions in it", fix)?;
     if !one_direction {
         let why = "values are read as round trips, and each direction takes half; write \"one-way\" into the \
             first cell if they are not";
@@ -50,21 +48,18 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
 }
 
 /// The scenario of regions with coordinates.
-fn places(columns: Columns, rows: &[(usize, Vec<String>)], notes: &mut Notes) -> Result<Sheet, ImportError> {
+fn places(columns: Columns, rows: &[(usize, Vec<String>)], notes: &mut Notes) -> Result<Sheet> {
     let mut regions = Regions::default();
     let mut places: Vec<Place> = Vec::new();
     for (line, cells) in rows {
         let place = columns.place(*line, cells)?;
-        if regions.number(place.line, &place.name)? < places.len() {
-            let what = format!("\"{}\" is there twice", place.name);
-            return Err(ImportError::new(*line, what, "give each place a name of its own"));
-        }
+        let is_new = regions.number(place.line, &place.name)? == places.len();
+        let what = format!("\"{}\" is there twice", place.name);
+        ImportError::unless(is_new, *line, what, "give each place a name of its own")?;
         places.push(place);
     }
-    if places.len() < 2 {
-        let fix = "write a name, a latitude and a longitude on each line";
-        return Err(ImportError::new(0, "there are no two places in it", fix));
-    }
+    let fix = "write a name, a latitude and a longitude on each line";
+    ImportError::unless(places.len() > 1, 0, "there are no two places in it", fix)?;
     if columns.is_straight() {
         let why = "delays are those of a fibre along the great circle, and real routes are longer; write \
             \"detour 1.5\" as a further cell of the first line";
@@ -87,15 +82,12 @@ fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
     let full = full.filter(|(_, line)| !line.chars().all(|c| "|-: ".contains(c)));
     let mut separator = None;
     full.map(|(at, line)| {
-        let separator = *separator.get_or_insert_with(|| separator_of(line));
+        // The first of these that the first line has.
+        let found = || ['\t', ';', '|', ','].into_iter().find(|&separator| line.contains(separator));
+        let separator = *separator.get_or_insert_with(|| found().unwrap_or(','));
         (at + 1, cells(line, separator))
     })
     .collect()
-}
-
-/// The separator of cells: the first of these that the line has.
-fn separator_of(line: &str) -> char {
-    ['\t', ';', '|', ','].into_iter().find(|&separator| line.contains(separator)).unwrap_or(',')
 }
 
 /// The cells of a line, without quotation marks (RFC 4180) and spaces around them.
@@ -173,14 +165,11 @@ struct Regions {
 }
 
 impl Regions {
-    fn number(&mut self, line: usize, name: &str) -> Result<usize, ImportError> {
+    fn number(&mut self, line: usize, name: &str) -> Result<usize> {
         if let Some(&number) = self.numbers.get(name) {
             return Ok(number);
         }
-        if self.names.len() == MOST_REGIONS {
-            let what = format!("there are more than {MOST_REGIONS} regions");
-            return Err(ImportError::new(line, what, "leave some out"));
-        }
+        ImportError::if_above(self.names.len() + 1, MOST_REGIONS, line, "regions", "leave some out")?;
         self.numbers.insert(name.into(), self.names.len());
         self.names.push(name.into());
         Ok(self.names.len() - 1)
@@ -188,11 +177,7 @@ impl Regions {
 }
 
 /// The delays of a list of pairs.
-fn list(
-    rows: &[(usize, Vec<String>)],
-    regions: &mut Regions,
-    notes: &mut Notes,
-) -> Result<Delays, ImportError> {
+fn list(rows: &[(usize, Vec<String>)], regions: &mut Regions, notes: &mut Notes) -> Result<Delays> {
     let mut delays = Delays::new();
     for (line, row) in rows {
         let (from, to) = (regions.number(*line, &row[0])?, regions.number(*line, &row[1])?);
@@ -207,7 +192,7 @@ fn table(
     rows: &[(usize, Vec<String>)],
     regions: &mut Regions,
     notes: &mut Notes,
-) -> Result<Delays, ImportError> {
+) -> Result<Delays> {
     let mut columns = Vec::new();
     for name in &head[1..] {
         columns.push(if name.is_empty() { None } else { Some(regions.number(line, name)?) });
@@ -238,7 +223,7 @@ fn put(
     (line, cell): (usize, &str),
     (from, to): (usize, usize),
     notes: &mut Notes,
-) -> Result<(), ImportError> {
+) -> Result<()> {
     if from == to || is_nothing(cell) {
         return Ok(());
     }
@@ -274,13 +259,8 @@ fn sheet(regions: &Regions, delays: &Delays, parts: u64) -> Sheet {
             stage
         };
         let name = taken_by_links.fresh_cleaned(&format!("{}--{}", names[one], names[other]), 62);
-        let mut link = Link::simplex(name, &names[one], &names[other], stage(one, other));
-        link.duplex = true;
-        let back = stage(other, one);
-        if back != link.stage {
-            (link.forward, link.backward) = (std::mem::take(&mut link.stage), back);
-        }
-        sheet.links.push(link);
+        let (there, back) = (stage(one, other), stage(other, one));
+        sheet.links.push(Link::duplex(name, &names[one], &names[other], there, back));
     }
     sheet
 }

@@ -14,15 +14,15 @@ use super::quantity::{LONGEST_DELAY, Share, any_base, rate_text, tc_rate, tc_siz
 use super::sheet::file_name;
 use super::stage::Stage;
 use super::words::{Words, named};
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use change::has_correlation;
 use longwire_units::Nanos;
 use loss::{Loss, loss, markov};
 
 /// netem's default limit in packets.
 const LIMIT: u64 = 1000;
-/// netem's options, in the order in which tc matches abbreviations (iproute2, q_netem.c): `d` is `delay`,
-/// `dr` is `drop`, `r` is `reorder`, `ra` is `rate`.
+/// netem's options, in an order that abbreviates as tc does (iproute2, q_netem.c): `d` is `delay`, `dr` is
+/// `drop`, `r` is `reorder`, `ra` is `rate`.
 const OPTIONS: [&str; 15] = [
     "limit",
     "latency",
@@ -35,11 +35,13 @@ const OPTIONS: [&str; 15] = [
     "corrupt",
     "gap",
     "duplicate",
-    "distribution",
     "rate",
     "slot",
+    "distribution",
     "jitter",
 ];
+/// Those that a command without `netem` can begin with: all but the last two.
+pub(super) const FIRST_OPTIONS: &[&str] = OPTIONS.split_at(13).0;
 
 /// The settings of a netem.
 #[derive(Debug, Default)]
@@ -84,7 +86,7 @@ fn micros(text: &str) -> Option<Nanos> {
 
 impl Netem {
     /// Parses netem's options, as given to `tc` or printed by it.
-    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self, ImportError> {
+    pub(super) fn read(words: &mut Words<'_>, notes: &mut Notes) -> Result<Self> {
         let mut netem = Self { line: words.line, ..Self::default() };
         while let Some(word) = words.next() {
             netem.option(word, words, notes)?;
@@ -101,7 +103,7 @@ impl Netem {
         Ok(netem)
     }
 
-    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let (option, behind) = (named(word, &OPTIONS).unwrap_or(word), words.rest);
         match option {
             "delay" | "latency" => self.delay(words, notes)?,
@@ -125,16 +127,15 @@ impl Netem {
             }
             "seed" => self.seed = Some(words.value("seed", "42", any_base)?),
             other => {
-                let what = format!("netem has no option \"{other}\"");
-                let fix = "options are delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
-                return Err(ImportError::new(words.line, what, fix));
+                let known = "delay, loss, corrupt, duplicate, reorder, rate, slot, limit, seed";
+                return words.no_option("netem", other, known);
             }
         }
         self.is_correlated |= has_correlation(option, &behind[..behind.len() - words.rest.len()]);
         Ok(())
     }
 
-    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn delay(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let mut bare = None;
         let mut read = |word: &str| {
             if word.ends_with(|c: char| c.is_ascii_digit()) {
@@ -152,7 +153,7 @@ impl Netem {
         Ok(())
     }
 
-    fn rate(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn rate(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         self.rate = Some(words.value("rate", "1mbit", tc_rate)?);
         let signed = |word: &str| word.parse::<i64>().ok().filter(|n| n.abs() < 10_000);
         let mut numbers = Vec::new();
@@ -176,7 +177,7 @@ impl Netem {
         Ok(())
     }
 
-    fn slot(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn slot(&mut self, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         let nanos = |word: &str| time(word, 1).filter(|time| *time <= LONGEST_DELAY);
         let drawn = words.rest.first().is_some_and(|word| word == "distribution");
         let mut slot = Slot { min: Nanos::ZERO, max: Nanos::ZERO, packets: 0, bytes: 0 };
@@ -196,32 +197,26 @@ impl Netem {
         {
             words.skip(word);
             let size = |text: &str| tc_size(text).map(|bytes| bytes.0);
-            let number = if word == "bytes" {
-                words.value(word, "64k", size)?
-            } else {
-                words.value(word, "10", whole)?
-            };
-            *(if word == "packets" { &mut slot.packets } else { &mut slot.bytes }) = number;
+            match word.as_str() {
+                "bytes" => slot.bytes = words.value(word, "64k", size)?,
+                _ => slot.packets = words.value(word, "10", whole)?,
+            }
         }
         self.slot = Some(slot);
         Ok(())
     }
 
     /// Refuses what tc itself refuses.
-    fn check(&self) -> Result<(), ImportError> {
+    fn check(&self) -> Result<()> {
         let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
         let wrong = |what: &str, fix: &str| Err(ImportError::new(self.line, what, fix));
         if (self.reorder.is_some() || self.gap.is_some()) && !delayed {
-            return wrong(
-                "reorder needs a delay: what is not delayed overtakes",
-                "write delay 10ms reorder 25%",
-            );
+            let what = "reorder needs a delay: what is not delayed overtakes";
+            return wrong(what, "write delay 10ms reorder 25%");
         }
         if self.distribution.is_some() && (!delayed || self.jitter == Nanos::ZERO) {
-            return wrong(
-                "distribution needs a delay and a jitter",
-                "write delay 100ms 20ms distribution normal",
-            );
+            let fix = "write delay 100ms 20ms distribution normal";
+            return wrong("distribution needs a delay and a jitter", fix);
         }
         if self.ecn && self.loss.is_none() {
             return wrong("ecn needs a loss: it marks what would be lost", "write loss 1% ecn");
@@ -233,7 +228,7 @@ impl Netem {
     }
 
     /// The equivalent links.
-    pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
+    pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>> {
         let mut first = Stage::default();
         self.impairments(&mut first);
         self.note_correlations(notes);
@@ -241,11 +236,8 @@ impl Netem {
         let last = self.sending(notes)?;
         self.limits(last.is_some(), notes);
         if self.seed.is_some() {
-            notes.add(
-                self.line,
-                "seed",
-                "the seed is carried over, but the draws are those of another generator",
-            );
+            let why = "the seed is carried over, but the draws are those of another generator";
+            notes.add(self.line, "seed", why);
         }
         Ok(match last {
             None => {
@@ -318,65 +310,51 @@ impl Netem {
 
     fn impairments(&self, stage: &mut Stage) {
         let correlated =
-            |stage: &mut Stage, key, (probability, correlation): (Share, Share), kind, more: &[(_, &str)]| {
-                let mut parameters = vec![("probability", probability.text())];
-                if correlation > Share::ZERO {
-                    parameters.push(("correlation", correlation.text()));
-                }
-                parameters
-                    .extend(more.iter().map(|(name, value): &(&str, &str)| (*name, (*value).to_owned())));
+            |stage: &mut Stage, (key, kind), (share, correlation): (Share, Share), more: &[_]| {
+                let mut parameters = vec![("probability", share.text())];
+                parameters.extend((correlation > Share::ZERO).then(|| ("correlation", correlation.text())));
+                parameters.extend_from_slice(more);
                 stage.block(key, kind, &parameters);
             };
         if let Some(duplicate) = self.duplicate {
-            correlated(stage, "duplicate", duplicate, "independent", &[("where", "queue")]);
+            correlated(stage, ("duplicate", "independent"), duplicate, &[("where", "queue".into())]);
         }
-        let ecn: &[(&str, &str)] = if self.ecn { &[("ecn", "yes")] } else { &[] };
+        let ecn = self.ecn.then(|| ("ecn", "yes".to_owned()));
+        let ecn = ecn.as_slice();
         match &self.loss {
             Some(Loss::Random(share, Share::ZERO)) if !self.ecn => stage.set("loss", &share.text()),
-            Some(Loss::Random(share, Share::ZERO)) => {
-                correlated(stage, "loss", (*share, Share::ZERO), "independent", ecn);
-            }
             Some(Loss::Random(share, correlation)) => {
-                correlated(stage, "loss", (*share, *correlation), "correlated", ecn);
+                let kind = if *correlation > Share::ZERO { "correlated" } else { "independent" };
+                correlated(stage, ("loss", kind), (*share, *correlation), ecn);
             }
             Some(Loss::State(p)) => markov(stage, "markov", &["p13", "p31", "p32", "p23", "p14"], p, ecn),
             Some(Loss::Gilbert(p)) => markov(stage, "gilbert-elliott", &["p", "r", "h", "k"], p, ecn),
             None => {}
         }
         if let Some(corrupt) = self.corrupt {
-            correlated(stage, "bit-error", corrupt, "per-packet", &[]);
+            correlated(stage, ("bit-error", "per-packet"), corrupt, &[]);
         }
         match (self.reorder, self.gap) {
             (None, None) => {}
             // A gap without a probability is certain for netem: every gap-th packet is sent at once.
             (reorder, gap) => {
-                let gap = gap.unwrap_or(1).max(1).to_string();
-                let mut more: Vec<(&str, &str)> = Vec::new();
-                if gap != "1" {
-                    more.push(("gap", &gap));
-                }
-                if self.is_one_link() {
-                    more.push(("past", "link"));
-                }
-                correlated(
-                    stage,
-                    "reorder",
-                    reorder.unwrap_or((Share::ALL, Share::ZERO)),
-                    "independent",
-                    &more,
-                );
+                let gap = gap.filter(|gap| *gap > 1).map(|gap| ("gap", gap.to_string()));
+                let past = self.is_one_link().then(|| ("past", "link".to_owned()));
+                let more: Vec<_> = gap.into_iter().chain(past).collect();
+                let reorder = reorder.unwrap_or((Share::ALL, Share::ZERO));
+                correlated(stage, ("reorder", "independent"), reorder, &more);
             }
         }
     }
 
-    fn delays(&self, stage: &mut Stage, notes: &mut Notes) -> Result<(), ImportError> {
+    fn delays(&self, stage: &mut Stage, notes: &mut Notes) -> Result<()> {
         let Some(delay) = self.delay.filter(|delay| *delay > Nanos::ZERO || self.jitter > Nanos::ZERO) else {
             return Ok(());
         };
         let mut parameters = vec![("delay", delay.to_string())];
-        let before = if self.is_one_link() { vec![("before", "queue".to_owned())] } else { Vec::new() };
+        let before = self.is_one_link().then(|| ("before", "queue".to_owned()));
         if self.jitter == Nanos::ZERO {
-            if before.is_empty() {
+            if before.is_none() {
                 stage.set("delay", &delay.to_string());
             } else {
                 parameters.extend(before);
@@ -387,9 +365,8 @@ impl Netem {
         let order = if self.rate.is_some() || self.slot.is_some() { "keep" } else { "reorder" };
         parameters.push(("jitter", self.jitter.to_string()));
         parameters.push(("distribution", self.quantiles(notes)?));
-        if let Some(correlation) = self.delay_correlation.filter(|share| *share > Share::ZERO) {
-            parameters.push(("correlation", correlation.text()));
-        }
+        let correlation = self.delay_correlation.filter(|share| *share > Share::ZERO);
+        parameters.extend(correlation.map(|correlation| ("correlation", correlation.text())));
         parameters.push(("order", order.into()));
         parameters.extend(before);
         stage.block("delay", "jitter", &parameters);
@@ -402,7 +379,7 @@ impl Netem {
     }
 
     /// The distribution's name here.
-    fn quantiles(&self, notes: &mut Notes) -> Result<String, ImportError> {
+    fn quantiles(&self, notes: &mut Notes) -> Result<String> {
         let name = match self.distribution.as_deref() {
             None | Some("uniform") => return Ok("uniform".into()),
             Some(name @ ("normal" | "pareto")) => return Ok(name.into()),
@@ -418,29 +395,21 @@ impl Netem {
     }
 
     /// The link that transmits, if netem has a rate or slots.
-    fn sending(&self, notes: &mut Notes) -> Result<Option<Stage>, ImportError> {
+    fn sending(&self, notes: &mut Notes) -> Result<Option<Stage>> {
         if self.rate.is_none() && self.slot.is_none() {
             return Ok(None);
         }
         let mut stage = Stage::named("Then netem's rate.");
         let rate = match self.rate.filter(|rate| *rate > 0) {
-            Some(bits) => rate_text(bits).ok_or_else(|| {
-                ImportError::new(
-                    self.line,
-                    format!("no link can have a rate of {bits} bit/s"),
-                    "300 bit/s to 400 Gbit/s",
-                )
-            })?,
+            Some(bits) => rate_text(self.line, bits)?,
             None => "unlimited".into(),
         };
         if let Some(slot) = &self.slot {
             let mut parameters =
                 vec![("rate", rate), ("min", slot.min.to_string()), ("max", slot.max.to_string())];
-            for (name, number) in [("packets", slot.packets), ("bytes", slot.bytes)] {
-                if number > 0 {
-                    parameters.push((name, number.to_string()));
-                }
-            }
+            let limits = [("packets", slot.packets), ("bytes", slot.bytes)];
+            let limits = limits.into_iter().filter(|(_, number)| *number > 0);
+            parameters.extend(limits.map(|(name, number)| (name, number.to_string())));
             stage.block("rate", "slotted", &parameters);
         } else {
             stage.set("rate", &rate);
@@ -467,7 +436,7 @@ impl Netem {
 }
 
 /// A probability and its correlation.
-pub(super) fn pair(option: &str, words: &mut Words<'_>) -> Result<(Share, Share), ImportError> {
+pub(super) fn pair(option: &str, words: &mut Words<'_>) -> Result<(Share, Share)> {
     let share = words.value(option, "1% 25%", Share::percent)?;
     Ok((share, words.optional(option, Share::ZERO, Share::percent)?))
 }

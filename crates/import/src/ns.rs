@@ -15,9 +15,9 @@ use super::ns_value::{count, read, seconds};
 use super::quantity::{LONGEST_DELAY, Share, ns_rate};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl};
-use super::topology::{Direction, Edge, Node, Topology};
-use super::{ImportError, Notes};
-use at::{DeferredCommand, Later, execute};
+use super::topology::{Direction, Edge, Half, Node, Setting, Topology};
+use super::{ImportError, Notes, Result};
+use at::{DeferredCommand, Later, execute, only};
 use errors::Errors;
 use longwire_units::Nanos;
 use std::collections::HashMap;
@@ -28,6 +28,9 @@ pub(super) const MOST: usize = 20_000;
 
 /// Why agents are left out.
 const AGENTS: &str = "programs make the traffic here, not agents";
+/// Why other commands are left out.
+const NO_COUNTERPART: &str = "it has no counterpart here";
+const NO_SETTING: &str = "the queues here have no such setting";
 /// Parts of a link.
 const PARTS: [&str; 2] = ["queue", "link"];
 
@@ -38,16 +41,16 @@ pub(super) enum Object {
     Node(usize),
     /// A link of one or more edges, in order.
     Link(Vec<usize>),
-    /// One direction of an edge: forward or not.
-    Direction(usize, bool),
+    /// One direction of an edge.
+    Direction(Half),
     /// Links addressed by events together.
     Group(Vec<usize>),
-    /// The delay element after the queue of an edge, forward or not.
-    Delay(usize, bool),
+    /// The delay element after a direction's queue.
+    Delay(Half),
     /// A LAN: its node.
     Lan(usize),
-    /// The queue of an edge, forward or not.
-    Queue(usize, bool),
+    /// A direction's queue.
+    Queue(Half),
     Errors(Errors),
     Random(Variable),
     Other,
@@ -59,27 +62,18 @@ pub(super) struct Script<'n> {
     pub(super) objects: HashMap<String, Object>,
     /// Settings for all queues, or for those of a kind, created from then on.
     pub(super) defaults: Vec<Preset>,
-    /// Attachments of error models: handle, edge, forward or not.
-    pub(super) losses: Vec<(String, usize, bool)>,
+    /// Attachments of error models, by their handles.
+    pub(super) losses: Vec<(String, Half)>,
     /// Commands deferred to times of the run, and the current one during execution.
     later: Vec<Later>,
     pub(super) now: Option<Nanos>,
     carried: DeferredCommand,
     /// Directions as changed by events, by edge and direction.
-    pub(super) present: HashMap<(usize, bool), Direction>,
+    pub(super) present: HashMap<Half, Direction>,
     /// Names of handles, and the current command, for notes.
     pub(super) names: HashMap<String, String>,
     pub(super) said: Vec<String>,
     pub(super) notes: &'n mut Notes,
-}
-
-/// A setting of a link during the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Setting {
-    Rate(u64),
-    Delay(Nanos),
-    Loss(Share),
-    Up(bool),
 }
 
 /// `Queue/RED set thresh_ 5`.
@@ -90,7 +84,7 @@ pub(super) struct Preset {
 }
 
 /// The scenario of this script.
-pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet> {
     let mut script = Script {
         topology: Topology::default(),
         objects: HashMap::new(),
@@ -109,15 +103,13 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     tcl.host.note_units();
     execute(&mut tcl)?;
     let topology = script.topology;
-    if topology.edges.is_empty() {
-        let fix = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
-        return Err(ImportError::new(0, "the script makes no link", fix));
-    }
+    let fix = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
+    ImportError::unless(!topology.edges.is_empty(), 0, "the script makes no link", fix)?;
     topology.sheet(notes)
 }
 
 impl Host for Script<'_> {
-    fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    fn call(&mut self, line: usize, words: &[String]) -> Result<String> {
         let name = words[0].to_ascii_lowercase();
         let rest = &words[1..];
         self.said = words.to_vec();
@@ -130,28 +122,24 @@ impl Host for Script<'_> {
                 self.change(line, &edges, [true, true], rest)
             }
             (Some(Object::Lan(lan)), _) if self.now.is_some() => {
-                let edges = self.topology.edges.iter().enumerate();
-                let edges: Vec<_> = edges.filter(|(_, edge)| edge.ends.1 == lan).map(|(at, _)| at).collect();
+                let edges: Vec<_> = self.topology.edges_of(lan).collect();
                 self.change(line, &edges, [true, true], rest)
             }
             (Some(Object::Link(edges)), _) => self.link(line, &edges, rest),
             (Some(Object::Group(edges)), _) => self.gather(line, (&words[0], edges), rest),
-            (Some(Object::Direction(edge, forward)), _) => self.one_direction(line, (edge, forward), rest),
-            (Some(Object::Delay(edge, forward)), _) => self.delay_link(line, (edge, forward), rest),
-            (Some(Object::Lan(_) | Object::Node(_)), _) => {
-                self.note(line, words, "it has no counterpart here");
-                Ok(String::new())
-            }
+            (Some(Object::Direction(half)), _) => self.one_direction(line, half, rest),
+            (Some(Object::Delay(half)), _) => self.delay_link(line, half, rest),
+            (Some(Object::Lan(_) | Object::Node(_)), _) => self.skip(line, words, NO_COUNTERPART),
             (Some(Object::Other), _) if drawn(rest).is_some() => {
                 self.note(line, words, DRAWN);
                 Ok(drawn(rest).unwrap_or_default())
             }
             (Some(Object::Other), _) => {
-                let why = if self.now.is_some() { AGENTS } else { "it has no counterpart here" };
+                let why = if self.now.is_some() { AGENTS } else { NO_COUNTERPART };
                 self.note(line, words, why);
                 Ok(self.handle(Object::Other))
             }
-            (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
+            (Some(Object::Queue(half)), _) => self.queue(line, half, rest),
             (Some(Object::Errors(model)), _) => self.errors(line, words, model),
             (Some(Object::Random(variable)), _) => Ok(self.random(line, words, variable)),
             (None, "new") => Ok(self.make(line, rest)),
@@ -194,23 +182,20 @@ impl Host for Script<'_> {
         }
         // Emulab calls nodes($i) nodes-3.
         let name = || Some(variable.replace('(', "-").replace(')', ""));
-        match self.objects.get(value) {
+        let edges = match self.objects.get(value) {
             Some(Object::Node(node) | Object::Lan(node)) => {
                 let node = &mut self.topology.nodes[*node];
                 node.name = node.name.take().or_else(name);
                 node.variable.get_or_insert_with(|| variable.to_owned());
+                return;
             }
-            Some(Object::Link(edges)) => {
-                for edge in edges.clone() {
-                    let edge = &mut self.topology.edges[edge];
-                    edge.name = edge.name.take().or_else(name);
-                }
-            }
-            Some(Object::Direction(edge, _)) if !self.topology.edges[*edge].duplex => {
-                let edge = &mut self.topology.edges[*edge];
-                edge.name = edge.name.take().or_else(name);
-            }
-            _ => {}
+            Some(Object::Link(edges)) => &edges[..],
+            Some(Object::Direction((edge, _))) if !self.topology.edges[*edge].duplex => &[*edge],
+            _ => return,
+        };
+        for &edge in edges {
+            let edge = &mut self.topology.edges[edge];
+            edge.name = edge.name.take().or_else(name);
         }
     }
 }
@@ -244,7 +229,7 @@ impl Script<'_> {
     }
 
     /// A command of the simulator.
-    fn simulator(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    fn simulator(&mut self, line: usize, words: &[String]) -> Result<String> {
         let words = if words.first().is_some_and(|word| word.eq_ignore_ascii_case("set")) {
             &words[1..]
         } else {
@@ -259,27 +244,26 @@ impl Script<'_> {
             "node" => self.node(line, false).map(|node| self.handle(Object::Node(node))),
             "duplex-link" | "simplex-link" => self.connect(line, rest, command == "duplex-link"),
             "make-lan" | "newlan" => self.lan(line, rest),
-            "link" => self.between(line, rest).map(|(edge, way)| self.handle(Object::Direction(edge, way))),
+            "link" => self.between(line, rest).map(|half| self.handle(Object::Direction(half))),
             "lanlink" => self
                 .cable(line, rest.get(1), rest.first())
-                .map(|edge| self.handle(Object::Direction(edge, true))),
+                .map(|edge| self.handle(Object::Direction((edge, true)))),
             "queue-limit" => {
-                let (edge, forward) = self.between(line, rest)?;
+                let half = self.between(line, rest)?;
                 let limit = read(line, "queue-limit", rest.get(2), "50", count)?;
-                self.direction(edge, forward).queue.hold(limit);
+                self.direction(half).queue.hold(limit);
                 Ok(String::new())
             }
             "lossmodel" | "link-lossmodel" => self.lossy(line, words),
             "delay" | "bandwidth" => {
                 let (edge, forward) = self.between(line, rest)?;
-                let both = rest.get(3).is_some_and(|word| word == "duplex");
-                for forward in if both { vec![true, false] } else { vec![forward] } {
-                    if command == "delay" {
-                        self.direction(edge, forward).delay = self.delay(line, rest.get(2))?;
-                    } else {
-                        self.direction(edge, forward).rate =
-                            read(line, "bandwidth", rest.get(2), "1Mb", ns_rate)?;
-                    }
+                let setting = match command.as_str() {
+                    "delay" => Setting::Delay(self.delay(line, rest.get(2))?),
+                    _ => Setting::Rate(read(line, "bandwidth", rest.get(2), "1Mb", ns_rate)?),
+                };
+                self.direction((edge, forward)).apply(setting);
+                if rest.get(3).is_some_and(|word| word == "duplex") {
+                    self.direction((edge, !forward)).apply(setting);
                 }
                 Ok(String::new())
             }
@@ -289,53 +273,38 @@ impl Script<'_> {
             "rtmodel" => self.route_model(line, rest),
             "now" => Ok(self.clock()),
             "run" => Ok(String::new()),
-            "rtproto"
-                if rest
-                    .first()
-                    .is_some_and(|kind| ["static", "session"].contains(&&*kind.to_ascii_lowercase())) =>
-            {
-                Ok(String::new())
-            }
             "rtproto" => {
-                self.note(line, words, "paths are computed once, before the run");
+                let kind = rest.first().map(|kind| kind.to_ascii_lowercase()).unwrap_or_default();
+                if !["static", "session"].contains(&&*kind) {
+                    self.note(line, words, "paths are computed once, before the run");
+                }
                 Ok(String::new())
             }
             _ => {
-                self.note(line, words, "it has no counterpart here");
+                self.note(line, words, NO_COUNTERPART);
                 Ok(self.handle(Object::Other))
             }
         }
     }
 
-    fn node(&mut self, line: usize, lan: bool) -> Result<usize, ImportError> {
-        if self.topology.nodes.len() == MOST || self.topology.edges.len() >= MOST {
-            let what = format!("there are more than {MOST} nodes or links");
-            return Err(ImportError::new(line, what, "import a smaller network"));
-        }
+    fn node(&mut self, line: usize, lan: bool) -> Result<usize> {
+        let count = self.topology.nodes.len().max(self.topology.edges.len()) + 1;
+        ImportError::if_above(count, MOST, line, "nodes or links", "import a smaller network")?;
         self.topology.nodes.push(Node { name: None, variable: None, lan });
         Ok(self.topology.nodes.len() - 1)
     }
 
     /// `duplex-link A B RATE DELAY QUEUE`.
-    fn connect(&mut self, line: usize, rest: &[String], duplex: bool) -> Result<String, ImportError> {
+    fn connect(&mut self, line: usize, rest: &[String], duplex: bool) -> Result<String> {
         let ends = (self.node_of(line, rest.first())?, self.node_of(line, rest.get(1))?);
-        if ends.0 == ends.1 {
-            return Err(ImportError::new(
-                line,
-                "the link begins and ends at the same node",
-                "name two nodes",
-            ));
-        }
+        let what = "the link begins and ends at the same node";
+        ImportError::unless(ends.0 != ends.1, line, what, "name two nodes")?;
         let rate = read(line, "the link's rate", rest.get(2), "100Mb", ns_rate)?;
         let delay = self.delay(line, rest.get(3))?;
         let kind = rest.get(4).map(String::as_str).unwrap_or_default();
         let queue = self.queue_or_tail(line, kind)?;
-        let edge = self.edge(
-            line,
-            ends,
-            duplex,
-            Direction { rate, delay, loss: Share::ZERO, loss_behind: false, queue },
-        )?;
+        let direction = Direction { rate, delay, loss: Share::ZERO, loss_behind: false, queue };
+        let edge = self.edge(line, ends, duplex, direction)?;
         Ok(self.handle(Object::Link(vec![edge])))
     }
 
@@ -345,17 +314,15 @@ impl Script<'_> {
         ends: (usize, usize),
         duplex: bool,
         direction: Direction,
-    ) -> Result<usize, ImportError> {
-        if self.topology.edges.len() == MOST {
-            let what = format!("there are more than {MOST} links");
-            return Err(ImportError::new(line, what, "import a smaller network"));
-        }
+    ) -> Result<usize> {
+        let count = self.topology.edges.len() + 1;
+        ImportError::if_above(count, MOST, line, "links", "import a smaller network")?;
         let (there, back) = (direction.clone(), direction);
         self.topology.edges.push(Edge { line, name: None, ends, duplex, there, back });
         Ok(self.topology.edges.len() - 1)
     }
 
-    pub(super) fn delay(&mut self, line: usize, word: Option<&String>) -> Result<Nanos, ImportError> {
+    pub(super) fn delay(&mut self, line: usize, word: Option<&String>) -> Result<Nanos> {
         let short = |word: &str| seconds(word).filter(|delay| *delay <= LONGEST_DELAY);
         let delay = read(line, "the delay", word, "10ms", short)?;
         if let Some(word) = word.filter(|word| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
@@ -366,7 +333,7 @@ impl Script<'_> {
         Ok(delay)
     }
 
-    pub(super) fn node_of(&self, line: usize, word: Option<&String>) -> Result<usize, ImportError> {
+    pub(super) fn node_of(&self, line: usize, word: Option<&String>) -> Result<usize> {
         let word = word.map_or("", String::as_str);
         match self.objects.get(word) {
             Some(Object::Node(node)) => Ok(*node),
@@ -378,7 +345,7 @@ impl Script<'_> {
     }
 
     /// The link from the first node to the second, and whether that is its forward direction.
-    pub(super) fn between(&self, line: usize, words: &[String]) -> Result<(usize, bool), ImportError> {
+    pub(super) fn between(&self, line: usize, words: &[String]) -> Result<Half> {
         let (from, to) = (self.node_of(line, words.first())?, self.node_of(line, words.get(1))?);
         let mut edges = self.topology.edges.iter().enumerate();
         let found = edges.find_map(|(at, edge)| match edge.ends {
@@ -389,76 +356,57 @@ impl Script<'_> {
         found.ok_or_else(|| ImportError::new(line, "there is no link between these nodes", "make it first"))
     }
 
-    pub(super) fn direction(&mut self, edge: usize, forward: bool) -> &mut Direction {
+    pub(super) fn direction(&mut self, (edge, forward): Half) -> &mut Direction {
         let edge = &mut self.topology.edges[edge];
         if forward { &mut edge.there } else { &mut edge.back }
     }
 
     /// The current state of a direction: as set up and as changed by events.
-    pub(super) fn present(&mut self, edge: usize, forward: bool) -> &mut Direction {
+    pub(super) fn present(&mut self, half: Half) -> &mut Direction {
         if self.now.is_none() {
-            return self.direction(edge, forward);
+            return self.direction(half);
         }
-        let direction = self.direction(edge, forward).clone();
-        self.present.entry((edge, forward)).or_insert(direction)
+        let direction = self.direction(half).clone();
+        self.present.entry(half).or_insert(direction)
     }
 
     /// Applies a command to a link before the run.
-    fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String, ImportError> {
+    fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String> {
         match (rest.first().map(String::as_str), edges) {
             (Some("queue" | "link"), [edge]) => self.one_direction(line, (*edge, true), rest),
-            _ => {
-                self.note(line, rest, "it has no counterpart here");
-                Ok(String::new())
-            }
+            _ => self.skip(line, rest, NO_COUNTERPART),
         }
     }
 
     /// Applies a command to `[$ns link A B]`: `queue` and `link` are its parts.
-    fn one_direction(
-        &mut self,
-        line: usize,
-        (edge, forward): (usize, bool),
-        rest: &[String],
-    ) -> Result<String, ImportError> {
+    fn one_direction(&mut self, line: usize, half: Half, rest: &[String]) -> Result<String> {
         match (rest.first().map(String::as_str), self.now) {
-            (Some("queue"), _) if rest.len() == 1 => Ok(self.handle(Object::Queue(edge, forward))),
-            (Some("link"), _) if rest.len() == 1 => Ok(self.handle(Object::Delay(edge, forward))),
-            (Some(_), Some(_)) => self.change(line, &[edge], [forward, !forward], rest),
-            _ => {
-                self.note(line, rest, "it has no counterpart here");
-                Ok(String::new())
-            }
+            (Some("queue"), _) if rest.len() == 1 => Ok(self.handle(Object::Queue(half))),
+            (Some("link"), _) if rest.len() == 1 => Ok(self.handle(Object::Delay(half))),
+            (Some(_), Some(_)) => self.change(line, &[half.0], only(half), rest),
+            _ => self.skip(line, rest, NO_COUNTERPART),
         }
     }
 
     /// `$q set limit_ 20`.
-    fn queue(
-        &mut self,
-        line: usize,
-        edge: usize,
-        forward: bool,
-        rest: &[String],
-    ) -> Result<String, ImportError> {
+    fn queue(&mut self, line: usize, half: Half, rest: &[String]) -> Result<String> {
         let words = if rest.first().is_some_and(|word| word == "set") { &rest[1..] } else { rest };
         let key = words.first().map(|key| key.to_ascii_lowercase()).unwrap_or_default();
         let dialect = self.topology.dialect;
         let known = match words.get(1) {
             None => {
-                if let Some(value) = self.present(edge, forward).queue.value(&key, dialect) {
+                if let Some(value) = self.present(half).queue.value(&key, dialect) {
                     return Ok(value);
                 }
                 false
             }
-            value if self.now.is_some() => self.queue_then(line, (edge, forward), &key, value)?,
-            value => self.direction(edge, forward).queue.set(line, &key, value)?,
+            value if self.now.is_some() => self.queue_then(line, half, &key, value)?,
+            value => self.direction(half).queue.set(line, &key, value)?,
         };
-        if !known {
-            let event = self.now.is_some() && dialect == Dialect::Emulab;
-            let why =
-                if event { "no event of Emulab's sets it" } else { "the queues here have no such setting" };
-            self.note(line, rest, why);
+        if known {
+            return Ok(String::new());
         }
-        Ok(String::new())
+        let event = self.now.is_some() && dialect == Dialect::Emulab;
+        self.skip(line, rest, if event { "no event of Emulab's sets it" } else { NO_SETTING })
     }
 }

@@ -7,9 +7,9 @@
 mod weight;
 
 use super::ns_value::{count, read, seconds};
-use super::quantity::{Share, plain};
+use super::quantity::{Share, in_units, plain};
 use super::stage::Stage;
-use super::{ImportError, Notes};
+use super::{Notes, Result};
 use longwire_units::{Bytes, Nanos};
 use weight::{WeightRule, weight};
 
@@ -49,22 +49,20 @@ pub(super) struct Queue {
     adaptive: bool,
     target: Option<Nanos>,
     interval: Option<Nanos>,
-    rio: Rio,
+    /// RIO's own settings, in the order of [`RIO`], unless they are the defaults.
+    rio: [Option<u64>; 6],
 }
 
 /// RIO's own settings: thresholds, and 1/max-p, of In and of Out packets. The defaults are those of
 /// ns-default.tcl.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Rio {
-    inside: [u64; 3],
-    outside: [u64; 3],
-}
-
-impl Default for Rio {
-    fn default() -> Self {
-        Self { inside: [15, 30, 50], outside: [5, 15, 5] }
-    }
-}
+const RIO: [(&str, u64); 6] = [
+    ("in_thresh_", 15),
+    ("in_maxthresh_", 30),
+    ("in_linterm_", 50),
+    ("out_thresh_", 5),
+    ("out_maxthresh_", 15),
+    ("out_linterm_", 5),
+];
 
 /// Kinds of queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -142,7 +140,8 @@ impl Queue {
         let emulab = dialect == Dialect::Emulab;
         let truth = |given: bool| u8::from(given).to_string();
         let number = |given: Option<u64>, default: u64| given.unwrap_or(default).to_string();
-        let time = |time: Option<Nanos>, default: u64| decimal_seconds(time.unwrap_or(Nanos(default)));
+        let time =
+            |time: Option<Nanos>, default: u64| in_units(time.map_or(default, |time| time.0), 1_000_000_000);
         Some(match key {
             "limit_" => number(self.limit, 50),
             // In ns-2 zero means an automatic threshold.
@@ -165,24 +164,18 @@ impl Queue {
             "interval_" => {
                 time(self.interval, if self.kind == Kind::Red { 500_000_000 } else { 100_000_000 })
             }
-            "in_thresh_" => self.rio.inside[0].to_string(),
-            "in_maxthresh_" => self.rio.inside[1].to_string(),
-            "in_linterm_" => self.rio.inside[2].to_string(),
-            "out_thresh_" => self.rio.outside[0].to_string(),
-            "out_maxthresh_" => self.rio.outside[1].to_string(),
-            "out_linterm_" => self.rio.outside[2].to_string(),
-            _ => return None,
+            _ => RIO.iter().zip(self.rio()).find(|((name, _), _)| *name == key)?.1.to_string(),
         })
+    }
+
+    /// RIO's own settings, in the order of [`RIO`].
+    fn rio(&self) -> [u64; 6] {
+        std::array::from_fn(|at| self.rio[at].unwrap_or(RIO[at].1))
     }
 
     /// `set KEY VALUE`. Returns whether there is such a setting; settings of other kinds are stored without
     /// effect.
-    pub(super) fn set(
-        &mut self,
-        line: usize,
-        key: &str,
-        value: Option<&String>,
-    ) -> Result<bool, ImportError> {
+    pub(super) fn set(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<bool> {
         let truth = |word: &str| Some(["1", "true", "yes"].contains(&&*word.to_ascii_lowercase()));
         let positive = |word: &str| count(word).filter(|number| *number > 0);
         let threshold = |word: &str| count(word).filter(|number| *number <= MOST_PACKETS);
@@ -207,13 +200,14 @@ impl Queue {
             "adaptive_" => self.adaptive = read(line, key, value, "1", truth)?,
             "target_" => self.target = Some(read(line, key, value, "5ms", seconds)?),
             "interval_" => self.interval = Some(read(line, key, value, "100ms", seconds)?),
-            "in_thresh_" => self.rio.inside[0] = read(line, key, value, "15", threshold)?,
-            "in_maxthresh_" => self.rio.inside[1] = read(line, key, value, "30", threshold)?,
-            "in_linterm_" => self.rio.inside[2] = read(line, key, value, "50", positive)?,
-            "out_thresh_" => self.rio.outside[0] = read(line, key, value, "5", threshold)?,
-            "out_maxthresh_" => self.rio.outside[1] = read(line, key, value, "15", threshold)?,
-            "out_linterm_" => self.rio.outside[2] = read(line, key, value, "5", positive)?,
-            _ => return Ok(false),
+            _ => {
+                let Some(at) = RIO.iter().position(|(name, _)| *name == key) else { return Ok(false) };
+                let usual = RIO[at].1;
+                let reader =
+                    |word: &str| if key.contains("linterm") { positive(word) } else { threshold(word) };
+                let value = read(line, key, value, &usual.to_string(), reader)?;
+                self.rio[at] = Some(value).filter(|value| *value != usual);
+            }
         }
         Ok(true)
     }
@@ -271,18 +265,17 @@ impl Queue {
         }
     }
 
+    /// The parameters that RED and adaptive RED have.
+    fn of_red(&self, limit: String, (min, max): (u64, u64)) -> Vec<(&'static str, String)> {
+        let max_p = Share::one_in(self.linterm.unwrap_or(10)).text();
+        vec![("limit", limit), ("min", min.to_string()), ("max", max.to_string()), ("max-p", max_p)]
+    }
+
     /// Adaptive RED determines its weight by itself.
-    fn ared(&self, limit: String, (min, max): (u64, u64), stage: &mut Stage) {
-        let mut parameters = vec![
-            ("limit", limit),
-            ("min", min.to_string()),
-            ("max", max.to_string()),
-            ("max-p", Share::one_in(self.linterm.unwrap_or(10)).text()),
-        ];
+    fn ared(&self, limit: String, thresholds: (u64, u64), stage: &mut Stage) {
+        let mut parameters = self.of_red(limit, thresholds);
         parameters.extend(self.interval.map(|interval| ("interval", interval.to_string())));
-        if self.marks {
-            parameters.push(("ecn", "yes".into()));
-        }
+        parameters.extend(self.ecn());
         stage.block("queue", "ared", &parameters);
     }
 
@@ -293,22 +286,24 @@ impl Queue {
         if self.gentle == Some(true) {
             notes.add(line, "gentle_", "rio is not gentle here");
         }
-        let Rio { inside, outside } = &self.rio;
+        let [in_min, in_max, in_linterm, out_min, out_max, out_linterm] = self.rio();
         let mut parameters = vec![
             ("limit", limit),
-            ("in-min", inside[0].to_string()),
-            ("in-max", inside[1].to_string()),
-            ("in-max-p", Share::one_in(inside[2]).text()),
-            ("out-min", outside[0].to_string()),
-            ("out-max", outside[1].to_string()),
-            ("out-max-p", Share::one_in(outside[2]).text()),
+            ("in-min", in_min.to_string()),
+            ("in-max", in_max.to_string()),
+            ("in-max-p", Share::one_in(in_linterm).text()),
+            ("out-min", out_min.to_string()),
+            ("out-max", out_max.to_string()),
+            ("out-max-p", Share::one_in(out_linterm).text()),
             ("weight", self.weight.clone().unwrap_or_else(|| "0.002".into())),
             ("mean-packet", format!("{} B", self.packet().clamp(*PACKETS.start(), *PACKETS.end()))),
         ];
-        if self.marks {
-            parameters.push(("ecn", "yes".into()));
-        }
+        parameters.extend(self.ecn());
         stage.block("queue", "rio", &parameters);
+    }
+
+    fn ecn(&self) -> Option<(&'static str, String)> {
+        self.marks.then(|| ("ecn", "yes".into()))
     }
 
     fn codel(&self, limit: String) -> Vec<(&'static str, String)> {
@@ -367,8 +362,7 @@ impl Queue {
         for (key, exact) in [("thresh_", min), ("maxthresh_", max)] {
             if exact % 1000 > 0 {
                 let why = format!("thresholds are whole packets here: it is {}", nearest(exact));
-                let exact = format!("{}.{:03}", exact / 1000, exact % 1000);
-                notes.add(line, &format!("{key} (ns-2: {})", exact.trim_end_matches('0')), why);
+                notes.add(line, &format!("{key} (ns-2: {})", in_units(exact, 1000)), why);
             }
         }
         (nearest(min), nearest(max))
@@ -412,7 +406,7 @@ impl Queue {
     fn red(
         &self,
         limit: String,
-        (dialect, (min, max)): (Dialect, (u64, u64)),
+        (dialect, thresholds): (Dialect, (u64, u64)),
         (rate, delay): (u64, Nanos),
         stage: &mut Stage,
     ) {
@@ -420,30 +414,16 @@ impl Queue {
         let pace = self.pace(rate);
         let automatic = || if emulab { "0.002".to_owned() } else { weight(pace, delay, self.rule) };
         let weight = self.weight.clone().unwrap_or_else(automatic);
-        let mut parameters = vec![
-            ("limit", limit),
-            ("min", min.to_string()),
-            ("max", max.to_string()),
-            ("max-p", Share::one_in(self.linterm.unwrap_or(10)).text()),
+        let mut parameters = self.of_red(limit, thresholds);
+        parameters.extend([
             ("weight", weight),
             ("gentle", if self.gentle.unwrap_or(!emulab) { "yes" } else { "no" }.into()),
             ("mean-packet", format!("{} B", self.packet().clamp(*PACKETS.start(), *PACKETS.end()))),
-        ];
-        if self.by_unit(dialect) {
-            parameters.push(("unit", "bytes".into()));
-        }
-        if self.marks {
-            parameters.push(("ecn", "yes".into()));
-        }
+        ]);
+        parameters.extend(self.by_unit(dialect).then(|| ("unit", "bytes".into())));
+        parameters.extend(self.ecn());
         stage.block("queue", "red", &parameters);
     }
-}
-
-/// A time in seconds, as Tcl writes it.
-fn decimal_seconds(time: Nanos) -> String {
-    let text = format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000);
-    let plain = text.trim_end_matches('0');
-    plain.trim_end_matches('.').to_owned()
 }
 
 /// The nearest whole number of thousandths.

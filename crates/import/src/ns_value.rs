@@ -1,7 +1,7 @@
 //! Values of ns scripts.
 
-use super::ImportError;
 use super::quantity::{time, whole};
+use super::{ImportError, Result};
 use longwire_units::Nanos;
 
 /// A value parsed by `reader`.
@@ -11,14 +11,11 @@ pub(super) fn read<T>(
     word: Option<&String>,
     example: &str,
     reader: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, ImportError> {
+) -> Result<T> {
     let word = word.map_or("", String::as_str);
     reader(word).ok_or_else(|| {
-        ImportError::new(
-            line,
-            format!("{what}: \"{word}\" can't be understood"),
-            format!("write one such as {example}"),
-        )
+        let what = format!("{what}: \"{word}\" can't be understood");
+        ImportError::new(line, what, format!("write one such as {example}"))
     })
 }
 

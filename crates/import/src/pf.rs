@@ -3,12 +3,12 @@
 use super::ipfw::{Rule, Table, address, direction};
 use super::lines::{Line, commands};
 use super::quantity::whole;
-use super::{ImportError, Notes};
+use super::{Notes, Result};
 
 impl Table {
     /// A pf rule, as in macOS and FreeBSD with dnctl: `dummynet in … from A to B pipe 1`, `match out … dnpipe
     /// 1`.
-    pub(super) fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<(), ImportError> {
+    pub(super) fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<()> {
         let holds_one = |word: &&String| {
             word.contains(char::is_whitespace) && (word.contains("dummynet ") || word.contains("dnpipe "))
         };

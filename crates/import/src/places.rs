@@ -1,7 +1,7 @@
 //! Places by their coordinates: a list of names, latitudes and longitudes, from which delays are computed as
 //! those of a fibre along the great circle.
 
-use super::ImportError;
+use super::{ImportError, Result};
 use longwire_units::Nanos;
 
 /// Mean radius of the Earth in km (IUGG): a great circle of that sphere is within 0.6 % of the ellipsoid's.
@@ -33,7 +33,7 @@ impl Columns {
     ///
     /// # Errors
     /// The detour is no number from 1 to 10.
-    pub(super) fn of(line: usize, head: &[String]) -> Result<Option<Self>, ImportError> {
+    pub(super) fn of(line: usize, head: &[String]) -> Result<Option<Self>> {
         let find = |names: &[&str]| head.iter().position(|cell| names.contains(&&*cell.to_lowercase()));
         let latitude = find(&["latitude", "lat", "lat."]);
         let longitude = find(&["longitude", "lon", "lon.", "lng", "long", "long."]);
@@ -65,7 +65,7 @@ impl Columns {
     ///
     /// # Errors
     /// A cell is missing, or is no coordinate in degrees.
-    pub(super) fn place(&self, line: usize, cells: &[String]) -> Result<Place, ImportError> {
+    pub(super) fn place(&self, line: usize, cells: &[String]) -> Result<Place> {
         let coordinate = |at: usize, most: f64| {
             let cell = cells.get(at).map_or("", |cell| cell.as_str());
             let value = cell.trim_end_matches('\u{b0}').trim().parse::<f64>().ok();

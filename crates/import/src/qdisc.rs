@@ -4,7 +4,7 @@ use super::lines::{CommandCondition, Line};
 use super::netem::Netem;
 use super::stage::Stage;
 use super::words::Words;
-use super::{ImportError, Notes, tbf};
+use super::{Notes, Result, tbf};
 
 /// The verb of what is no command: the output of tc, and netem's options alone.
 pub(super) const SHOWN: &str = "show";
@@ -56,7 +56,7 @@ impl Qdisc {
     }
 
     /// Netem's options, with those kept by changes.
-    fn netem(&self, notes: &mut Notes) -> Result<Netem, ImportError> {
+    fn netem(&self, notes: &mut Notes) -> Result<Netem> {
         let (last, before) = (self.last(), &self.sets[..self.sets.len() - 1]);
         let mut kept: Option<Netem> = None;
         for set in before {
@@ -142,11 +142,7 @@ impl Device {
     }
 
     /// The links of a packet: netem's delay precedes every rate, whichever qdisc contains the other.
-    pub(super) fn stages(
-        &self,
-        link: &str,
-        notes: &mut Notes,
-    ) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
+    pub(super) fn stages(&self, link: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>)> {
         let (mut delayed, mut shaped, mut seed) = (Vec::new(), Vec::new(), None);
         for qdisc in &self.qdiscs {
             let last = qdisc.last();

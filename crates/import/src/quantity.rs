@@ -1,5 +1,6 @@
 //! Exact numbers with the units of other tools: rates in bit/s, times in nanoseconds, sizes in bytes, shares.
 
+use super::{ImportError, Result};
 use longwire_units::{Bytes, Nanos, Rate};
 
 /// The longest delay of a link.
@@ -11,6 +12,7 @@ pub(super) struct Share(u64);
 
 /// One of [`Share`].
 const WHOLE: u64 = 1_000_000_000_000;
+const PERCENT: u64 = WHOLE / 100;
 
 impl Share {
     pub(super) const ZERO: Self = Self(0);
@@ -19,20 +21,18 @@ impl Share {
     /// tc's format: `1%`, and a bare `1` is one per cent, too (`parse_percent` of tc).
     pub(super) fn percent(text: &str) -> Option<Self> {
         let (number, rest) = decimal(text)?;
-        (rest.is_empty() || rest == "%")
-            .then(|| number.times(u128::from(WHOLE / 100)))
-            .flatten()
-            .and_then(Self::within)
+        Self::of(&number, PERCENT).filter(|_| rest.is_empty() || rest == "%")
     }
 
     /// A fraction from 0 to 1.
     pub(super) fn fraction(text: &str) -> Option<Self> {
         let (number, rest) = decimal(text)?;
-        rest.is_empty().then(|| number.times(u128::from(WHOLE))).flatten().and_then(Self::within)
+        Self::of(&number, WHOLE).filter(|_| rest.is_empty())
     }
 
-    fn within(steps: u64) -> Option<Self> {
-        (steps <= WHOLE).then_some(Self(steps))
+    /// This many of `unit` steps, if they are no more than all.
+    fn of(number: &Decimal, unit: u64) -> Option<Self> {
+        number.times(u128::from(unit)).filter(|steps| *steps <= WHOLE).map(Self)
     }
 
     /// One in `count`; all for zero.
@@ -54,19 +54,20 @@ impl Share {
 
     /// As a fraction: `0.015`.
     pub(super) fn decimal(self) -> String {
-        let text = format!("{}.{:012}", self.0 / WHOLE, self.0 % WHOLE);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        in_units(self.0, WHOLE)
     }
 
     /// As a scenario writes it: `1.5 %`.
     pub(super) fn text(self) -> String {
-        const PERCENT: u64 = WHOLE / 100;
-        let (whole, part) = (self.0 / PERCENT, self.0 % PERCENT);
-        if part == 0 {
-            return format!("{whole} %");
-        }
-        format!("{whole}.{} %", format!("{part:010}").trim_end_matches('0'))
+        format!("{} %", in_units(self.0, PERCENT))
     }
+}
+
+/// A count of steps as a decimal number of units, each a power of ten of them: `1.5`.
+pub(super) fn in_units(steps: u64, unit: u64) -> String {
+    let digits = unit.ilog10() as usize;
+    let text = format!("{}.{:0digits$}", steps / unit, steps % unit);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A size in dummynet's burst format: bytes, with `k`, `m`, `g` as powers of 1024; `B`, `Byte` or `Bytes` may
@@ -186,12 +187,7 @@ pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
-    let (power, unit) = match rest.chars().next() {
-        Some('K' | 'k') => (1_000, &rest[1..]),
-        Some('M' | 'm') => (1_000_000, &rest[1..]),
-        Some('G' | 'g') => (1_000_000_000, &rest[1..]),
-        _ => (1, rest),
-    };
+    let (power, unit) = power_of_1000(rest);
     let bits = match unit.to_ascii_lowercase().as_str() {
         "b" | "b/s" | "bps" if unit.starts_with('B') => 8,
         "" | "b" | "b/s" | "bps" | "bit" | "bits" | "bit/s" | "bits/s" => 1,
@@ -205,18 +201,23 @@ pub(super) fn ipfw_rate(text: &str) -> Option<u64> {
 /// bytes.
 pub(super) fn ns_rate(text: &str) -> Option<u64> {
     let (number, rest) = decimal(text)?;
-    let (power, unit) = match rest.chars().next() {
-        Some('k' | 'K') => (1_000, &rest[1..]),
-        Some('m' | 'M') => (1_000_000, &rest[1..]),
-        Some('g' | 'G') => (1_000_000_000, &rest[1..]),
-        _ => (1, rest),
-    };
+    let (power, unit) = power_of_1000(rest);
     let bits = match unit {
         "B" => 8,
         _ if ["", "b", "bps", "bit", "bits"].contains(&unit.to_ascii_lowercase().as_str()) => 1,
         _ => return None,
     };
-    number.times(power * bits)
+    number.times(u128::from(power * bits))
+}
+
+/// The power of 1000 that a `K`, `M` or `G` at the beginning means, and the unit behind it.
+fn power_of_1000(text: &str) -> (u64, &str) {
+    match text.as_bytes().first() {
+        Some(b'K' | b'k') => (1_000, &text[1..]),
+        Some(b'M' | b'm') => (1_000_000, &text[1..]),
+        Some(b'G' | b'g') => (1_000_000_000, &text[1..]),
+        _ => (1, text),
+    }
 }
 
 /// A whole number.
@@ -228,15 +229,19 @@ pub(super) fn whole(text: &str) -> Option<u64> {
 pub(super) fn plain(text: &str) -> Option<String> {
     let (number, rest) = decimal(text)?;
     let steps = rest.is_empty().then(|| number.times(u128::from(WHOLE))).flatten()?;
-    let (whole, part) = (steps / WHOLE, steps % WHOLE);
-    let part = format!("{part:012}");
-    let part = part.trim_end_matches('0');
-    Some(if part.is_empty() { whole.to_string() } else { format!("{whole}.{part}") })
+    Some(in_units(steps, WHOLE))
 }
 
-/// A rate as a scenario writes it; none if no link can have it.
-pub(super) fn rate_text(bits: u64) -> Option<String> {
-    (Rate::MIN.0..=Rate::MAX.0).contains(&bits).then(|| Rate(bits).to_string())
+/// A rate as a scenario writes it.
+///
+/// # Errors
+/// If no link can have it.
+pub(super) fn rate_text(line: usize, bits: u64) -> Result<String> {
+    if (Rate::MIN.0..=Rate::MAX.0).contains(&bits) {
+        return Ok(Rate(bits).to_string());
+    }
+    let what = format!("no link can have a rate of {bits} bit/s");
+    Err(ImportError::new(line, what, "300 bit/s to 400 Gbit/s"))
 }
 
 /// Whether a word begins a number.
@@ -407,9 +412,13 @@ mod tests {
         {
             assert_eq!(plain(given).as_deref(), Some(text));
         }
-        assert_eq!(
-            (rate_text(299), rate_text(300), rate_text(400_000_000_001)),
-            (None, Some("300 bit/s".into()), None)
-        );
+        assert_eq!(rate_text(1, 300).unwrap(), "300 bit/s");
+        for bits in [299, 400_000_000_001] {
+            let error = rate_text(1, bits).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("line 1: no link can have a rate of {bits} bit/s; 300 bit/s to 400 Gbit/s")
+            );
+        }
     }
 }

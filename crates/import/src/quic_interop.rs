@@ -6,7 +6,7 @@
 
 use super::quantity::{LONGEST_DELAY, Share, ns3_rate, time};
 use super::stage::Stage;
-use super::{ImportError, LinkText, Note, Notes, shortened};
+use super::{ImportError, LinkText, Note, Notes, Result, shortened};
 use longwire_units::{Nanos, Rate};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ const MOST_DROPS: usize = 1000;
 const CROSS_TRAFFIC: Nanos = Nanos::from_secs(20);
 
 /// The link between client and server, and what else happens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InteropLink {
     /// The scenario string, its words separated by spaces.
     pub text: String,
@@ -70,10 +70,8 @@ pub struct Rebinding {
 /// # Errors
 /// The fault and its fix: an unknown scenario or option, a missing option, a value that is out of range.
 pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
-    if text.len() > LONGEST {
-        let what = format!("the scenario is longer than {LONGEST} bytes");
-        return Err(ImportError::new(0, what, "write a name and options"));
-    }
+    let what = format!("the scenario is longer than {LONGEST} bytes");
+    ImportError::unless(text.len() <= LONGEST, 0, what, "write a name and options")?;
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let own = known(name)?;
@@ -81,12 +79,8 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
     let mut notes = Notes::default();
     let mut link = InteropLink {
         text: text.split_whitespace().collect::<Vec<_>>().join(" "),
-        to_server: LinkText::default(),
-        to_client: LinkText::default(),
-        later: None,
-        rebinding: None,
         has_tcp: name == "tcp-cross-traffic",
-        notes: Vec::new(),
+        ..InteropLink::default()
     };
     let (mut to_server, mut to_client) = (options.link()?, options.link()?);
     match name {
@@ -127,52 +121,41 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
 }
 
 /// The options of a scenario besides the usual ones.
-fn known(name: &str) -> Result<&'static [&'static str], ImportError> {
+fn known(name: &str) -> Result<&'static [&'static str]> {
     if let Some((_, own)) = SCENARIOS.iter().find(|scenario| scenario.0 == name) {
         return Ok(*own);
     }
-    let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.0).collect();
-    let fix = format!("there are {}", names.join(", "));
-    let what = if name.is_empty() {
-        "there is no scenario".to_owned()
-    } else {
-        format!("there is no scenario \"{}\"", shortened(name))
-    };
-    Err(ImportError::new(0, what, fix))
+    let named = if name.is_empty() { String::new() } else { format!(" \"{}\"", shortened(name)) };
+    let fix = format!("there are {}", SCENARIOS.map(|scenario| scenario.0).join(", "));
+    Err(ImportError::new(0, format!("there is no scenario{named}"), fix))
 }
 
 /// Options and their values.
 struct Options<'t>(BTreeMap<&'static str, &'t str>);
 
 impl<'t> Options<'t> {
-    fn read(
-        name: &str,
-        own: &[&'static str],
-        words: impl Iterator<Item = &'t str>,
-    ) -> Result<Self, ImportError> {
+    fn read(name: &str, own: &[&'static str], words: impl Iterator<Item = &'t str>) -> Result<Self> {
         let all = || USUAL.iter().chain(own).copied();
         let mut values = BTreeMap::new();
         for word in words {
             let option = word.strip_prefix("--").and_then(|option| {
                 option.split_once('=').or_else(|| (option == REBIND_ADDR).then_some((option, "true")))
             });
-            let Some((key, value)) = option else {
-                let what = format!("\"{}\" is no option with a value", shortened(word));
-                return Err(ImportError::new(0, what, "write --delay=15ms"));
-            };
-            let Some(key) = all().find(|one| *one == key) else {
-                let what = format!("{name} has no option --{}", shortened(key));
+            let what = format!("\"{}\" is no option with a value", shortened(word));
+            let (key, value) = option.ok_or_else(|| ImportError::new(0, what, "write --delay=15ms"))?;
+            let unknown = || {
                 let names: Vec<String> = all().map(|one| format!("--{one}")).collect();
-                return Err(ImportError::new(0, what, format!("it has {}", names.join(", "))));
+                let what = format!("{name} has no option --{}", shortened(key));
+                ImportError::new(0, what, format!("it has {}", names.join(", ")))
             };
-            if values.insert(key, value).is_some() {
-                return Err(ImportError::new(0, format!("--{key} is there twice"), "write it once"));
-            }
+            let key = all().find(|one| *one == key).ok_or_else(unknown)?;
+            let is_first = values.insert(key, value).is_none();
+            ImportError::unless(is_first, 0, format!("--{key} is there twice"), "write it once")?;
         }
         Ok(Self(values))
     }
 
-    fn needed(&self, key: &str) -> Result<&'t str, ImportError> {
+    fn needed(&self, key: &str) -> Result<&'t str> {
         let missing = || ImportError::new(0, format!("--{key} is missing"), "this scenario needs it");
         self.0.get(key).copied().filter(|value| !value.is_empty()).ok_or_else(missing)
     }
@@ -183,23 +166,23 @@ impl<'t> Options<'t> {
     }
 
     /// A time: ns-3's bare numbers are seconds.
-    fn time(&self, key: &str, most: Nanos) -> Result<Nanos, ImportError> {
+    fn time(&self, key: &str, most: Nanos) -> Result<Nanos> {
         let found = time(self.needed(key)?, 1_000_000_000).filter(|time| *time <= most);
         found.ok_or_else(|| self.wrong(key, &format!("write a time such as 15ms, at most {most}")))
     }
 
-    fn rate(&self, key: &str) -> Result<Rate, ImportError> {
+    fn rate(&self, key: &str) -> Result<Rate> {
         let found = ns3_rate(self.needed(key)?).filter(|rate| (300..=Rate::MAX.0).contains(rate));
         found.map(Rate).ok_or_else(|| self.wrong(key, "write a rate such as 10Mbps, 300bps to 400Gbps"))
     }
 
-    fn number(&self, key: &str, least: u64, most: u64) -> Result<u64, ImportError> {
+    fn number(&self, key: &str, least: u64, most: u64) -> Result<u64> {
         let found = self.needed(key)?.parse().ok().filter(|number| (least..=most).contains(number));
         found.ok_or_else(|| self.wrong(key, &format!("write {least} to {most}")))
     }
 
     /// What every scenario has: rate, delay and queue.
-    fn link(&self) -> Result<Stage, ImportError> {
+    fn link(&self) -> Result<Stage> {
         let mut link = Stage::default();
         let rate = self.rate("bandwidth")?.to_string();
         // A point-to-point device of ns-3 puts two bytes of PPP before an IP packet.
@@ -212,7 +195,7 @@ impl<'t> Options<'t> {
         Ok(link)
     }
 
-    fn blackhole(&self, to_server: &mut Stage, to_client: &mut Stage) -> Result<(), ImportError> {
+    fn blackhole(&self, to_server: &mut Stage, to_client: &mut Stage) -> Result<()> {
         let longest = Nanos::from_secs(1_000_000);
         let (on, off) = (self.time("on", longest)?, self.time("off", longest)?);
         if on == Nanos::ZERO || off == Nanos::ZERO {
@@ -236,7 +219,7 @@ impl<'t> Options<'t> {
         Ok(())
     }
 
-    fn rebinding(&self) -> Result<Rebinding, ImportError> {
+    fn rebinding(&self) -> Result<Rebinding> {
         let longest = Nanos::from_secs(1_000_000);
         let first = self.time("first-rebind", longest)?;
         if first == Nanos::ZERO {
@@ -253,12 +236,12 @@ impl<'t> Options<'t> {
     }
 
     /// A share in whole per cent, as the simulator reads it.
-    fn percent(&self, key: &str) -> Result<String, ImportError> {
+    fn percent(&self, key: &str) -> Result<String> {
         let percent = self.number(key, 0, 100)?;
         Share::percent(&percent.to_string()).map(Share::text).ok_or_else(|| self.wrong(key, "write 0 to 100"))
     }
 
-    fn drop_rate(&self, rate: &str, burst: &str, link: &mut Stage) -> Result<(), ImportError> {
+    fn drop_rate(&self, rate: &str, burst: &str, link: &mut Stage) -> Result<()> {
         let mut parameters = vec![("probability", self.percent(rate)?)];
         let kind = if self.0.contains_key(burst) {
             parameters.push(("most", self.number(burst, 1, 1_000_000)?.to_string()));
@@ -271,12 +254,7 @@ impl<'t> Options<'t> {
         Ok(())
     }
 
-    fn corrupt_rate(
-        &self,
-        rate: &str,
-        burst: &str,
-        (link, notes): (&mut Stage, &mut Notes),
-    ) -> Result<(), ImportError> {
+    fn corrupt_rate(&self, rate: &str, burst: &str, (link, notes): (&mut Stage, &mut Notes)) -> Result<()> {
         if self.0.contains_key(burst) {
             self.number(burst, 1, 1_000_000)?;
             notes.add(0, &format!("--{burst}"), "any number of packets in a row can be corrupted");
@@ -292,7 +270,7 @@ impl<'t> Options<'t> {
         Ok(())
     }
 
-    fn droplist(&self, key: &str, link: &mut Stage) -> Result<(), ImportError> {
+    fn droplist(&self, key: &str, link: &mut Stage) -> Result<()> {
         let Some(list) = self.0.get(key).copied() else { return Ok(()) };
         let mut numbers: Vec<u64> = Vec::new();
         for number in list.split(',').filter(|number| !number.is_empty()) {

@@ -1,7 +1,7 @@
 //! Writer of scenario text, for people to edit further.
 
 use super::stage::Stage;
-use super::{ImportError, Note, Source, shortened, shown};
+use super::{ImportError, Note, Result, Source, shortened, shown};
 use longwire_scenario::quoted;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
@@ -44,7 +44,7 @@ pub(super) struct Host {
 }
 
 /// A link.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Link {
     pub(super) name: String,
     pub(super) ends: (String, String),
@@ -79,15 +79,16 @@ impl Event {
 impl Link {
     /// A simplex link.
     pub(super) fn simplex(name: String, from: &str, to: &str, stage: Stage) -> Self {
-        let ends = (from.into(), to.into());
-        Self {
-            name,
-            ends,
-            duplex: false,
-            matches: Vec::new(),
-            stage,
-            forward: Stage::default(),
-            backward: Stage::default(),
+        Self { name, ends: (from.into(), to.into()), stage, ..Self::default() }
+    }
+
+    /// A duplex link, whose directions have settings of their own if they differ.
+    pub(super) fn duplex(name: String, from: &str, to: &str, there: Stage, back: Stage) -> Self {
+        let link = Self { duplex: true, ..Self::simplex(name, from, to, Stage::default()) };
+        if there == back {
+            Self { stage: there, ..link }
+        } else {
+            Self { forward: there, backward: back, ..link }
         }
     }
 }
@@ -271,11 +272,10 @@ pub(super) fn host_address(number: usize, hosts: usize) -> String {
 ///
 /// # Errors
 /// If it is empty, or contains characters with a special meaning in a scenario.
-pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> {
-    if name.is_empty() || name.contains(['{', '}']) || name.chars().any(char::is_control) {
-        let what = format!("\"{}\" can't be the name of a file in a scenario", name.escape_debug());
-        return Err(ImportError::new(line, what, "rename it, without braces"));
-    }
+pub(super) fn file_name(line: usize, name: &str) -> Result<String> {
+    let is_good = !name.is_empty() && !name.contains(|c: char| "{}".contains(c) || c.is_control());
+    let what = format!("\"{}\" can't be the name of a file in a scenario", name.escape_debug());
+    ImportError::unless(is_good, line, what, "rename it, without braces")?;
     Ok(name.into())
 }
 

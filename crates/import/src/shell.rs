@@ -9,7 +9,7 @@ mod values;
 use super::condition;
 use super::lines::{CommandCondition, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
 use super::shell_branch::Branch;
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use values::is_assignment;
@@ -43,11 +43,7 @@ const LOOP: &str = "a loop over a list";
 ///
 /// # Errors
 /// If a quote is not closed, or the script is too long.
-pub(super) fn run(
-    text: &str,
-    ours: fn(&[String]) -> bool,
-    notes: &mut Notes,
-) -> Result<Vec<Line>, ImportError> {
+pub(super) fn run(text: &str, ours: fn(&[String]) -> bool, notes: &mut Notes) -> Result<Vec<Line>> {
     let lines = marked(text)?;
     let mut shell = Shell {
         ours,
@@ -97,7 +93,7 @@ struct Block {
 }
 
 impl Shell<'_> {
-    fn all(&mut self, lines: &[Line], depth: usize) -> Result<(), ImportError> {
+    fn all(&mut self, lines: &[Line], depth: usize) -> Result<()> {
         let mut at = 0;
         while let Some(line) = lines.get(at) {
             at += 1;
@@ -133,7 +129,7 @@ impl Shell<'_> {
         items: Vec<String>,
         body: &[Line],
         depth: usize,
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let (blocks, done) = (self.blocks.len(), self.done.len());
         // Looking for the end of a loop without items is work, too.
         self.steps += if items.is_empty() { body.len() } else { 0 };
@@ -151,7 +147,7 @@ impl Shell<'_> {
             self.blocks.truncate(blocks);
         }
         if !is_known && self.done[done..].iter().any(|line| (self.ours)(&line.words)) {
-            self.notes.add(line.number, &plain_text(line), UNLISTED);
+            self.notes.add(line.number, &plain(&line.text()), UNLISTED);
         }
         Ok(())
     }
@@ -179,19 +175,13 @@ impl Shell<'_> {
     }
 
     /// Executes the uncalled functions: their commands usually run at the end.
-    fn uncalled(&mut self) -> Result<(), ImportError> {
+    fn uncalled(&mut self) -> Result<()> {
         self.blocks.clear();
         let mut at = 0;
         while let Some((number, name)) = self.uncalled.get(at).cloned() {
             at += 1;
             if let Some(body) = self.functions.get(&name).filter(|_| !self.called.contains(&name)).cloned() {
-                let head = Line {
-                    number,
-                    words: vec![format!("{name}()")],
-                    maybe: true,
-                    joined: CommandCondition::Not,
-                };
-                self.open(&head, UNCALLED);
+                self.open(number, &format!("{name}()"), UNCALLED);
                 self.all(&body, 1)?;
                 self.blocks.clear();
             }
@@ -200,7 +190,7 @@ impl Shell<'_> {
     }
 
     /// Executes a function with these arguments.
-    fn call(&mut self, body: &[Line], arguments: &[String], depth: usize) -> Result<(), ImportError> {
+    fn call(&mut self, body: &[Line], arguments: &[String], depth: usize) -> Result<()> {
         let before = self.given.replace(arguments.to_vec());
         let blocks = self.blocks.len();
         self.all(body, depth + 1)?;
@@ -209,7 +199,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+    fn command(&mut self, line: &Line, depth: usize) -> Result<()> {
         let mut words = &line.words[..];
         let mut negated = false;
         let in_case = self.blocks.last().is_some_and(|block| block.text.starts_with("case "));
@@ -217,13 +207,16 @@ impl Shell<'_> {
             match first.as_str() {
                 // The value and the patterns of a case are not commands.
                 "case" => {
-                    self.open(line, ONCE);
+                    self.open(line.number, &line.text(), ONCE);
                     return Ok(());
                 }
-                "if" | "while" | "until" => self.open(line, if first == "if" { ONCE } else { REPEATED }),
+                "if" | "while" | "until" => {
+                    let why = if first == "if" { ONCE } else { REPEATED };
+                    self.open(line.number, &line.text(), why);
+                }
                 // Without a list: in arithmetic, or over the script's arguments.
                 "for" => {
-                    self.open(line, UNLISTED);
+                    self.open(line.number, &line.text(), UNLISTED);
                     return Ok(());
                 }
                 "elif" => self.at_branch(|branch| branch.end(true)),
@@ -265,12 +258,7 @@ impl Shell<'_> {
 
     /// The words of a command with variables replaced, unless it is known not to be executed: `[ -z "" ] ||
     /// …`.
-    fn executed(
-        &mut self,
-        line: &Line,
-        words: &[String],
-        negated: bool,
-    ) -> Result<Option<Vec<String>>, ImportError> {
+    fn executed(&mut self, line: &Line, words: &[String], negated: bool) -> Result<Option<Vec<String>>> {
         let before = std::mem::take(&mut self.ended);
         match (line.joined, before) {
             (CommandCondition::And, Some(false)) | (CommandCondition::Or, Some(true)) => {
@@ -292,10 +280,9 @@ impl Shell<'_> {
         Ok(Some(words))
     }
 
-    fn open(&mut self, line: &Line, why: &'static str) {
-        let text = plain_text(line);
+    fn open(&mut self, line: usize, text: &str, why: &'static str) {
         let branch = Branch::new(text.starts_with("if"));
-        self.blocks.push(Block { line: line.number, text, told: false, why, branch });
+        self.blocks.push(Block { line, text: plain(text), told: false, why, branch });
     }
 
     /// Handles a word that precedes a command, or is alone.
@@ -352,7 +339,7 @@ impl Shell<'_> {
     }
 
     /// Words with variables replaced; unquoted values are split into words.
-    fn words(&mut self, line: usize, words: &[String]) -> Result<Vec<String>, ImportError> {
+    fn words(&mut self, line: usize, words: &[String]) -> Result<Vec<String>> {
         let mut all = Vec::new();
         for word in words {
             // Assigned values are not split.
@@ -374,9 +361,9 @@ impl Shell<'_> {
     }
 }
 
-/// A command as one text, as it was written.
-fn plain_text(line: &Line) -> String {
-    line.text().replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$")
+/// The text of a command, as it was written.
+fn plain(text: &str) -> String {
+    text.replace([PLAIN_DOLLAR, QUOTED_DOLLAR], "$")
 }
 
 /// The word of a line in command position.

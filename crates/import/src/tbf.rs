@@ -4,7 +4,7 @@ use super::framing::framed;
 use super::quantity::{rate_text, tc_rate, tc_size, time, whole};
 use super::stage::Stage;
 use super::words::{Words, named};
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use longwire_units::{Bytes, Nanos};
 
 /// Options that tc abbreviates, in its matching order (iproute2, q_tbf.c).
@@ -27,7 +27,7 @@ struct Tbf {
 }
 
 /// The link equivalent to these options.
-pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, ImportError> {
+pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage> {
     let line = words.line;
     let mut tbf = Tbf::default();
     while let Some(word) = words.next() {
@@ -44,19 +44,10 @@ pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, I
     if tbf.limit.is_none() && tbf.latency.is_none() {
         return Err(missing("limit, or a latency"));
     }
-    let text = |bits| {
-        rate_text(bits).ok_or_else(|| {
-            ImportError::new(
-                line,
-                format!("no link can have a rate of {bits} bit/s"),
-                "300 bit/s to 400 Gbit/s",
-            )
-        })
-    };
     let mut stage = Stage::named("tc's token bucket.");
-    let mut parameters = vec![("rate", text(tbf.rate)?), ("burst", Bytes(tbf.burst).to_string())];
+    let mut parameters = vec![("rate", rate_text(line, tbf.rate)?), ("burst", Bytes(tbf.burst).to_string())];
     if let Some(peak) = tbf.peak {
-        parameters.push(("peak", text(peak)?));
+        parameters.push(("peak", rate_text(line, peak)?));
     }
     stage.block("rate", "token-bucket", &parameters);
     framed(line, &mut stage, tbf.overhead, tbf.atm, notes);
@@ -65,7 +56,7 @@ pub(super) fn stage(words: &mut Words<'_>, notes: &mut Notes) -> Result<Stage, I
 }
 
 impl Tbf {
-    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         // A size may be followed by the cell size of tc's rate table.
         let size = |word: &str| tc_size(word.split('/').next().unwrap_or_default()).map(|bytes| bytes.0);
         match named(word, &ABBREVIATED).unwrap_or(word) {
@@ -92,10 +83,8 @@ impl Tbf {
                 notes.add(words.line, &format!("mpu {bytes}"), why);
             }
             other => {
-                let what = format!("tbf has no option \"{other}\"");
-                let fix =
-                    "options are rate, burst, limit or latency, peakrate, mtu, mpu, overhead, linklayer";
-                return Err(ImportError::new(words.line, what, fix));
+                let known = "rate, burst, limit or latency, peakrate, mtu, mpu, overhead, linklayer";
+                return words.no_option("tbf", other, known);
             }
         }
         Ok(())

@@ -5,31 +5,14 @@
 //! consecutive commands for an interface, the last one is used that tc does not refuse.
 
 use super::lines::{Line, commands};
-use super::netem::Netem;
+use super::netem::{FIRST_OPTIONS, Netem};
 use super::qdisc::{Device, Qdisc, SHOWN};
 use super::sheet::{Sheet, name_of};
 use super::sleeps::Clock;
 use super::stage::Stage;
 use super::words::{Words, named};
-use super::{ImportError, Notes, shell};
+use super::{ImportError, Notes, Result, shell};
 
-/// Words that begin netem's options without a command.
-const OPTIONS: [&str; 14] = [
-    "netem",
-    "delay",
-    "latency",
-    "loss",
-    "drop",
-    "duplicate",
-    "corrupt",
-    "reorder",
-    "rate",
-    "slot",
-    "limit",
-    "gap",
-    "seed",
-    "ecn",
-];
 /// Objects and verbs of tc, in its order of matching abbreviations.
 const OBJECTS: [&str; 7] = ["qdisc", "class", "filter", "chain", "actions", "monitor", "exec"];
 const VERBS: [&str; 7] = ["add", "change", "replace", "link", "delete", "list", "show"];
@@ -39,6 +22,8 @@ const WITH_VALUE: [&str; 3] = ["-batch", "-netns", "-conf"];
 const SWITCHES: [&str; 6] = ["-batch", "-netns", "-names", "-nm", "-cf", "-conf"];
 /// Network commands other than tc.
 const NETWORKING: [&str; 8] = ["ip", "ifconfig", "ethtool", "iptables", "ip6tables", "nft", "ipfw", "brctl"];
+/// Why a command is left out.
+const NO_QDISC: &str = "it is not a qdisc of tc";
 /// Commands that print their words.
 const PRINTING: [&str; 3] = ["echo", "printf", "logger"];
 /// Most interfaces and qdiscs that are kept.
@@ -47,7 +32,7 @@ const MOST: usize = 1000;
 const DEEPEST: usize = 3;
 
 /// The links for netem's options, and its seed.
-pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>), ImportError> {
+pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Option<u64>)> {
     let lines = commands(text)?;
     let words: Vec<String> = lines.into_iter().flat_map(|line| line.words).collect();
     let at = words.iter().position(|word| word == "netem").map_or(0, |at| at + 1);
@@ -59,7 +44,7 @@ pub(super) fn options(text: &str, notes: &mut Notes) -> Result<(Vec<Stage>, Opti
 }
 
 /// The scenario of these commands.
-pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet> {
     let mut reader = Reader { devices: Vec::new(), others: 0, other: None, notes };
     let mut clock = Clock::default();
     for line in shell::run(text, is_ours, reader.notes)? {
@@ -124,7 +109,7 @@ struct Reader<'n> {
 }
 
 impl Reader<'_> {
-    fn command(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+    fn command(&mut self, line: &Line, depth: usize) -> Result<()> {
         if PRINTING.contains(&command_of(line)) {
             if line.words.iter().any(|word| word.contains("qdisc")) {
                 let why = "it is printed, not executed: import it by itself if another command executes it";
@@ -157,14 +142,14 @@ impl Reader<'_> {
             }
             // Commands of a batch file may follow.
             None if words.is_empty() => {}
-            _ => self.notes.add(line.number, &line.text(), "it is not a qdisc of tc"),
+            _ => self.notes.add(line.number, &line.text(), NO_QDISC),
         }
         Ok(())
     }
 
     /// A line of a batch file, output of tc, netem's options alone, a command in a word of another, or none
     /// of these.
-    fn without_tc(&mut self, line: &Line, depth: usize) -> Result<(), ImportError> {
+    fn without_tc(&mut self, line: &Line, depth: usize) -> Result<()> {
         let words = &line.words;
         let first = words.first().map_or("", String::as_str);
         let batch = named(first, &OBJECTS[..1]).is_some()
@@ -177,7 +162,9 @@ impl Reader<'_> {
             return self.shown(line, &words[1..]);
         }
         let numbered = words.get(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        if OPTIONS.contains(&first) || (numbered && named(first, &OPTIONS).is_some()) {
+        let begins_options =
+            |names: &[&'static str]| names.contains(&first) || (numbered && named(first, names).is_some());
+        if begins_options(&["netem"]) || begins_options(FIRST_OPTIONS) {
             let options = if first == "netem" { &words[1..] } else { words };
             let qdisc = Qdisc::new(line, "netem", "root", options);
             return self.put("eth0", line, qdisc, SHOWN);
@@ -196,11 +183,8 @@ impl Reader<'_> {
         }
         let command = command_of(line);
         if NETWORKING.contains(&command) {
-            self.notes.add(
-                line.number,
-                &line.text(),
-                "it is not a qdisc of tc: add its effect to the scenario by hand",
-            );
+            let why = "it is not a qdisc of tc: add its effect to the scenario by hand";
+            self.notes.add(line.number, &line.text(), why);
         } else if !shell::IDLE.contains(&command) {
             self.others += 1;
             self.other.get_or_insert_with(|| line.clone());
@@ -211,15 +195,15 @@ impl Reader<'_> {
     fn tell_others(&mut self) {
         if let Some(line) = self.other.take() {
             let why = match self.others {
-                1 => "it is not a qdisc of tc".to_owned(),
-                several => format!("it is not a qdisc of tc, nor are {} more commands", several - 1),
+                1 => NO_QDISC.to_owned(),
+                several => format!("{NO_QDISC}, nor are {} more commands", several - 1),
             };
             self.notes.add(line.number, &line.text(), why);
         }
     }
 
     /// `tc qdisc add|change|replace|del …`, possibly in a network namespace.
-    fn changed(&mut self, line: &Line, words: &[String], space: Option<&str>) -> Result<(), ImportError> {
+    fn changed(&mut self, line: &Line, words: &[String], space: Option<&str>) -> Result<()> {
         let verb = words.first().and_then(|word| named(word, &VERBS));
         let rest = words.get(1..).unwrap_or_default();
         let (name, place, at) = place(line, rest, self.notes);
@@ -232,10 +216,8 @@ impl Reader<'_> {
                     self.notes.add(line.number, &line.text(), why);
                     return Ok(());
                 }
-                let Some(name) = name else {
-                    let what = "the command names no interface";
-                    return Err(ImportError::new(line.number, what, "write dev eth0"));
-                };
+                let what = "the command names no interface";
+                let name = name.ok_or_else(|| ImportError::new(line.number, what, "write dev eth0"))?;
                 let qdisc = Qdisc::new(line, kind, &place, rest.get(at + 1..).unwrap_or_default());
                 self.put(&of(name), line, qdisc, verb)?;
             }
@@ -253,9 +235,9 @@ impl Reader<'_> {
     }
 
     /// A line of `tc qdisc show`: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
-    fn shown(&mut self, line: &Line, words: &[String]) -> Result<(), ImportError> {
+    fn shown(&mut self, line: &Line, words: &[String]) -> Result<()> {
         let [kind, _handle, rest @ ..] = words else {
-            self.notes.add(line.number, &line.text(), "it is not a qdisc of tc");
+            self.notes.add(line.number, &line.text(), NO_QDISC);
             return Ok(());
         };
         let (name, place, mut at) = place(line, rest, self.notes);
@@ -271,16 +253,14 @@ impl Reader<'_> {
         self.put(name.unwrap_or("eth0"), line, qdisc, SHOWN)
     }
 
-    fn put(&mut self, name: &str, line: &Line, qdisc: Qdisc, verb: &str) -> Result<(), ImportError> {
+    fn put(&mut self, name: &str, line: &Line, qdisc: Qdisc, verb: &str) -> Result<()> {
         let known = self.devices.iter().position(|device| device.name == name);
         let at = known.unwrap_or(self.devices.len());
         if known.is_none() {
             self.devices.push(Device::new(name));
         }
-        if self.devices.len() > MOST || self.devices[at].qdiscs.len() > MOST {
-            let what = format!("there are more than {MOST} interfaces or qdiscs");
-            return Err(ImportError::new(line.number, what, "import a part of them"));
-        }
+        let count = self.devices.len().max(self.devices[at].qdiscs.len());
+        ImportError::if_above(count, MOST, line.number, "interfaces or qdiscs", "import a part of them")?;
         if let Some(first) = self.devices[at].put(qdisc, verb) {
             let why = format!("tc refuses this (File exists), and line {first} stays: write replace");
             self.notes.add(line.number, &line.text(), why);

@@ -7,8 +7,8 @@ mod lists;
 
 pub(super) use lists::items;
 
-use super::ImportError;
 use super::tcl_value;
+use super::{ImportError, Result};
 use lists::listed;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ const DEEPEST: usize = 40;
 /// Implementation of commands outside Tcl.
 pub(super) trait Host {
     /// Executes a command and returns its result.
-    fn call(&mut self, line: usize, words: &[String]) -> Result<String, ImportError>;
+    fn call(&mut self, line: usize, words: &[String]) -> Result<String>;
     /// Called when a variable was assigned.
     fn named(&mut self, value: &str, variable: &str);
     /// An expression draws random numbers.
@@ -108,7 +108,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// Executes a procedure. An error ends it, with a note.
-    fn call(&mut self, line: usize, procedure: &Procedure, words: &[String]) -> Result<String, ImportError> {
+    fn call(&mut self, line: usize, procedure: &Procedure, words: &[String]) -> Result<String> {
         let mut scope = Scope::default();
         for (at, (name, default)) in procedure.parameters.iter().enumerate() {
             let value = if name == "args" && at + 1 == procedure.parameters.len() {
@@ -117,11 +117,9 @@ impl<'h, H: Host> Tcl<'h, H> {
             } else {
                 words.get(at + 1).cloned().or_else(|| default.clone())
             };
-            let Some(value) = value else {
-                let what = format!("{} lacks the argument \"{name}\"", words[0]);
-                return Err(ImportError::new(line, what, "give it, as its proc says"));
-            };
-            scope.own.insert(name.clone(), value);
+            let what = format!("{} lacks the argument \"{name}\"", words[0]);
+            let missing = || ImportError::new(line, what, "give it, as its proc says");
+            scope.own.insert(name.clone(), value.ok_or_else(missing)?);
         }
         let depth = self.depth;
         self.scopes.push(scope);
@@ -142,13 +140,13 @@ impl<'h, H: Host> Tcl<'h, H> {
     ///
     /// # Errors
     /// An error in it, or an exceeded limit.
-    pub(super) fn run(&mut self, text: &str, line: usize) -> Result<String, ImportError> {
+    pub(super) fn run(&mut self, text: &str, line: usize) -> Result<String> {
         let mut cursor = Cursor { text, at: 0, line };
         self.script(&mut cursor, None)
     }
 
     /// Executes commands up to `end`, which is consumed, or to the end of the text.
-    fn script(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<String, ImportError> {
+    fn script(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<String> {
         self.deepen(cursor.line)?;
         let mut result = String::new();
         loop {
@@ -165,21 +163,14 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// Begins a nested command or index.
-    fn deepen(&mut self, line: usize) -> Result<(), ImportError> {
+    fn deepen(&mut self, line: usize) -> Result<()> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            let fix = "write it in several steps";
-            return Err(ImportError::new(line, "commands are nested too deeply", fix));
-        }
-        Ok(())
+        let (is_flat, fix) = (self.depth <= DEEPEST, "write it in several steps");
+        ImportError::unless(is_flat, line, "commands are nested too deeply", fix)
     }
 
     /// The words of the next command, and whether the script ends after it.
-    fn words(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        end: Option<char>,
-    ) -> Result<(Vec<String>, bool), ImportError> {
+    fn words(&mut self, cursor: &mut Cursor<'_>, end: Option<char>) -> Result<(Vec<String>, bool)> {
         let mut words = Vec::new();
         loop {
             let (count, start) = (words.len(), cursor.at);
@@ -228,7 +219,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// The literal text between braces.
-    fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+    fn braced(&mut self, cursor: &mut Cursor<'_>) -> Result<String> {
         let line = cursor.line;
         cursor.next();
         let (start, mut open) = (cursor.at, 1);
@@ -249,7 +240,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// A word up to a terminating character, with variables and nested commands replaced.
-    fn word(&mut self, cursor: &mut Cursor<'_>, ends: impl Fn(char) -> bool) -> Result<String, ImportError> {
+    fn word(&mut self, cursor: &mut Cursor<'_>, ends: impl Fn(char) -> bool) -> Result<String> {
         let mut word = String::new();
         while let Some(c) = cursor.peek() {
             if ends(c) {
@@ -273,7 +264,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// The value of the variable whose name follows a dollar.
-    fn variable(&mut self, cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+    fn variable(&mut self, cursor: &mut Cursor<'_>) -> Result<String> {
         let line = cursor.line;
         if cursor.peek() == Some('{') {
             let name = self.braced(cursor)?;
@@ -298,29 +289,23 @@ impl<'h, H: Host> Tcl<'h, H> {
         self.value(line, &name)
     }
 
-    fn value(&mut self, line: usize, name: &str) -> Result<String, ImportError> {
-        let value = self.known(name);
-        let value = value.ok_or_else(|| {
-            ImportError::new(
-                line,
-                format!("there is no variable \"{name}\""),
-                format!("set {name} before it is used"),
-            )
-        })?;
+    fn value(&mut self, line: usize, name: &str) -> Result<String> {
+        let Some(value) = self.known(name) else {
+            let what = format!("there is no variable \"{name}\"");
+            return Err(ImportError::new(line, what, format!("set {name} before it is used")));
+        };
         self.spend(line, value.len())?;
         Ok(value)
     }
 
     /// Counts the work of a script.
-    fn spend(&mut self, line: usize, bytes: usize) -> Result<(), ImportError> {
+    fn spend(&mut self, line: usize, bytes: usize) -> Result<()> {
         self.bytes += bytes;
-        if self.bytes > MOST_BYTES {
-            return Err(ImportError::new(line, "the script makes too much text", "import a smaller one"));
-        }
-        Ok(())
+        let is_short = self.bytes <= MOST_BYTES;
+        ImportError::unless(is_short, line, "the script makes too much text", "import a smaller one")
     }
 
-    fn command(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    fn command(&mut self, line: usize, words: &[String]) -> Result<String> {
         self.commands += 1;
         if self.commands > MOST_COMMANDS {
             let what = format!("the script executes more than {MOST_COMMANDS} commands");
@@ -388,7 +373,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// Commands for lists and texts, procedures, and commands outside Tcl.
-    fn of_lists(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    fn of_lists(&mut self, line: usize, words: &[String]) -> Result<String> {
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();
         match &texts[..] {
             ["list", rest @ ..] => Ok(rest.iter().map(|word| listed(word)).collect::<Vec<_>>().join(" ")),
@@ -424,7 +409,7 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    fn repeat(&mut self, line: usize, test: &str, body: &str, next: &str) -> Result<String, ImportError> {
+    fn repeat(&mut self, line: usize, test: &str, body: &str, next: &str) -> Result<String> {
         while self.holds(line, test)? {
             self.commands += 1;
             if self.commands > MOST_COMMANDS {
@@ -441,7 +426,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     }
 
     /// `if TEST ?then? BODY ?elseif TEST BODY? ?else? BODY`.
-    fn choose(&mut self, line: usize, mut rest: &[&str]) -> Result<String, ImportError> {
+    fn choose(&mut self, line: usize, mut rest: &[&str]) -> Result<String> {
         loop {
             let [test, tail @ ..] = rest else { return Ok(String::new()) };
             let tail = if tail.first() == Some(&"then") { &tail[1..] } else { tail };
@@ -459,12 +444,12 @@ impl<'h, H: Host> Tcl<'h, H> {
         }
     }
 
-    fn holds(&mut self, line: usize, test: &str) -> Result<bool, ImportError> {
+    fn holds(&mut self, line: usize, test: &str) -> Result<bool> {
         Ok(!["0", "0.0", "false", "no"].contains(&self.expression(line, test)?.as_str()))
     }
 
     /// The value of an expression, whose variables and nested commands are replaced first.
-    fn expression(&mut self, line: usize, text: &str) -> Result<String, ImportError> {
+    fn expression(&mut self, line: usize, text: &str) -> Result<String> {
         let mut cursor = Cursor { text, at: 0, line };
         let text = self.word(&mut cursor, |_| false)?;
         if tcl_value::draws(&text) {

@@ -5,11 +5,12 @@
 //! a `LIMIT` counts packets; a LAN's queues are those of pipe0 (event/delay-agent/callback.c,
 //! `get_new_link_params`).
 
-use super::ImportError;
-use super::ns::{Script, Setting};
+use super::Result;
+use super::ns::Script;
 use super::ns_queue::{Dialect, Queue};
 use super::ns_value::{read, seconds};
 use super::quantity::{LONGEST_DELAY, Share};
+use super::topology::{Half, Setting};
 
 /// Parameters of a pipe's queue, with their names in scripts.
 const OF_QUEUES: [(&str, &str); 6] = [
@@ -35,7 +36,7 @@ impl Script<'_> {
         edges: &[usize],
         directions: [bool; 2],
         parameters: &[&String],
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         self.topology.dialect = Dialect::Emulab;
         let pairs = parameters.iter().filter_map(|word| word.split_once('='));
         let mut pipe = match directions {
@@ -76,12 +77,7 @@ impl Script<'_> {
     }
 
     /// The delay agent's interpretation of `KEY=VALUE`; none if it is not a link parameter.
-    pub(super) fn modified(
-        &mut self,
-        line: usize,
-        key: &str,
-        value: &str,
-    ) -> Result<Option<Setting>, ImportError> {
+    pub(super) fn modified(&mut self, line: usize, key: &str, value: &str) -> Result<Option<Setting>> {
         let text = value.to_owned();
         let setting = match key {
             "BANDWIDTH" => {
@@ -148,10 +144,10 @@ impl Script<'_> {
     pub(super) fn event_of_queue(
         &mut self,
         line: usize,
-        (edge, forward): (usize, bool),
+        (edge, forward): Half,
         key: &str,
         value: Option<&String>,
-    ) -> Result<bool, ImportError> {
+    ) -> Result<bool> {
         let Some((name, _)) = OF_QUEUES.iter().find(|(_, own)| *own == key) else { return Ok(false) };
         let value = value.map_or("", String::as_str);
         self.modify_queues(line, edge, Some(forward), &[(name, value)])?;
@@ -165,9 +161,9 @@ impl Script<'_> {
         edge: usize,
         pipe: Option<bool>,
         parameters: &[Parameter<'_>],
-    ) -> Result<(), ImportError> {
+    ) -> Result<()> {
         let lan = self.is_of_lan(edge);
-        let before = [true, false].map(|forward| self.present(edge, forward).queue.clone());
+        let before = [true, false].map(|forward| self.present((edge, forward)).queue.clone());
         let mut queues = before.clone();
         let first = usize::from(pipe == Some(false));
         let both = pipe.is_none() && !lan;
@@ -234,7 +230,7 @@ fn set_queues(
     queues: &mut [Queue; 2],
     (first, both): (usize, bool),
     (key, value): Parameter<'_>,
-) -> Result<(), ImportError> {
+) -> Result<()> {
     let text = value.to_owned();
     let name = OF_QUEUES.iter().find(|(other, _)| *other == key).map_or(key, |(_, name)| name);
     if key == "QUEUE-IN-BYTES" {

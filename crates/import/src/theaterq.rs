@@ -9,7 +9,7 @@ use super::quantity::whole;
 use super::sheet::{Sheet, file_name};
 use super::stage::Stage;
 use super::words::Words;
-use super::{ImportError, Notes, Source};
+use super::{ImportError, Notes, Result, Source};
 use longwire_trace::theaterq::{Entry, entries};
 use longwire_units::{Nanos, Probability};
 
@@ -22,20 +22,8 @@ struct Options {
     bytes: bool,
 }
 
-/// Contents of a trace besides times, delays, rates and losses.
-struct Trace {
-    /// The largest limit of the queue; none if the queue is unlimited at some time.
-    limit: Option<u32>,
-    limits_differ: bool,
-    jitter: bool,
-    duplicates: bool,
-    routes: bool,
-    queues: bool,
-    stops: bool,
-}
-
 /// The scenario of one or two traces (both directions), and a `tc` command with their options.
-pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet> {
     let mut options = Options { end: None, seed: None, overhead: 0, bytes: false };
     let (mut traces, mut told) = (Vec::new(), false);
     for source in sources {
@@ -47,10 +35,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
             }
         }
     }
-    if traces.is_empty() {
-        let fix = "name a file with lines KEEP,LATENCY,RATE,LOSS,LIMIT";
-        return Err(ImportError::new(0, "there is no trace of TheaterQ in it", fix));
-    }
+    let fix = "name a file with lines KEEP,LATENCY,RATE,LOSS,LIMIT";
+    ImportError::unless(!traces.is_empty(), 0, "there is no trace of TheaterQ in it", fix)?;
     if !told {
         let why =
             "at its end a trace begins again, as with cont LOOP; else write end = \"hold\" or \"clear\"";
@@ -64,9 +50,8 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     let mut ways = Vec::new();
     for (name, text) in traces.iter().take(2) {
         let entries = entries(text).map_err(|error| ImportError::of_trace(name, error))?;
-        let trace = Trace::of(&entries);
-        trace.note(name, notes);
-        ways.push(vec![stage((name, end), &trace, &options, notes)]);
+        note_columns(name, &entries, notes);
+        ways.push(vec![stage((name, end), &entries, &options, notes)]);
     }
     let mut sheet = Sheet::new("Two hosts, and between them a trace of TheaterQ.");
     sheet.seed = options.seed;
@@ -77,22 +62,23 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
     Ok(sheet)
 }
 
-fn stage((name, end): (&str, &str), trace: &Trace, options: &Options, notes: &mut Notes) -> Stage {
+fn stage((name, end): (&str, &str), entries: &[Entry], options: &Options, notes: &mut Notes) -> Stage {
     let from_file = || [("file", name.to_owned()), ("end", end.to_owned())];
     let mut stage = Stage::named("Losses, then the queue and the rate, then the delay.");
     stage.block("loss", "trace", &from_file());
     stage.block("rate", "trace", &from_file());
     framed(0, &mut stage, options.overhead, false, notes);
     let unit = if options.bytes { "B" } else { "packets" };
-    let limit = trace.limit.map_or("unlimited".into(), |limit| format!("{limit} {unit}"));
-    stage.set("queue", &limit);
+    // The largest, unless the queue is unlimited at some time.
+    let limit = entries.iter().try_fold(0, |most, entry| Some(most.max(entry.limit?)));
+    stage.set("queue", &limit.map_or("unlimited".into(), |limit| format!("{limit} {unit}")));
     stage.block("delay", "trace", &from_file());
     stage
 }
 
 impl Options {
     /// Parses the options of one or more `tc` commands.
-    fn read(&mut self, text: &str, notes: &mut Notes) -> Result<(), ImportError> {
+    fn read(&mut self, text: &str, notes: &mut Notes) -> Result<()> {
         for line in commands(text)? {
             let Some(at) = line.words.iter().position(|word| word == "theaterq") else {
                 notes.add(line.number, &line.text(), "it is not a command for theaterq");
@@ -106,7 +92,7 @@ impl Options {
         Ok(())
     }
 
-    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+    fn option(&mut self, word: &str, words: &mut Words<'_>, notes: &mut Notes) -> Result<()> {
         match word {
             "cont" => {
                 self.end = Some(words.value("cont", "LOOP", |word| match word {
@@ -139,16 +125,14 @@ impl Options {
             "allow_gso" | "prevent_gso" => {
                 notes.add(words.line, word, "large segments are always counted one by one here");
             }
-            "ecn_enable" => notes.add(
-                words.line,
-                word,
-                "a full queue drops here; choose a queue that marks, such as codel",
-            ),
+            "ecn_enable" => {
+                let why = "a full queue drops here; choose a queue that marks, such as codel";
+                notes.add(words.line, word, why);
+            }
             "ecn_disable" => {}
             other => {
-                let what = format!("theaterq has no option \"{other}\"");
-                let fix = "options are stage, cont, seed, overhead, syncgroup, ingest, byteqlen, pktqlen";
-                return Err(ImportError::new(words.line, what, fix));
+                let known = "stage, cont, seed, overhead, syncgroup, ingest, byteqlen, pktqlen";
+                return words.no_option("theaterq", other, known);
             }
         }
         Ok(())
@@ -161,46 +145,31 @@ fn looks_like_trace(text: &str) -> bool {
     lines.find(|line| line.starts_with(|c: char| c.is_ascii_digit())).is_some_and(|line| line.contains(','))
 }
 
-impl Trace {
-    fn of(entries: &[Entry]) -> Self {
-        let has = |property: fn(&Entry) -> bool| entries.iter().any(property);
-        Self {
-            limit: entries.iter().try_fold(0u32, |most, entry| Some(most.max(entry.limit?))),
-            limits_differ: entries.windows(2).any(|pair| pair[0].limit != pair[1].limit),
-            jitter: has(|entry| entry.jitter > Nanos::ZERO),
-            duplicates: has(|entry| entry.duplicate > Probability::ZERO),
-            routes: has(|entry| entry.route > 0),
-            queues: has(|entry| entry.has_queue),
-            stops: has(|entry| entry.has_zero_rate),
-        }
-    }
-
-    fn note(&self, name: &str, notes: &mut Notes) {
-        let mut say = |what: &str, why: &str| notes.add(0, &format!("{name}: {what}"), why);
-        if self.limits_differ {
-            say(
-                "LIMIT",
-                "it changes there; the queue keeps its largest value here (change it with [[at]] events)",
-            );
-        }
-        if self.jitter {
-            say("JITTER", "a trace has one delay at a time here");
-        }
-        if self.duplicates {
-            say("DUP_PROB, DUP_DELAY", "duplicates don't change over time here; see the key duplicate");
-        }
-        if self.stops {
-            say(
-                "RATE",
-                "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate \
-                 of 0",
-            );
-        }
-        if self.queues {
-            say("QUEUE_ID", "there is one queue here, whatever the bottleneck");
-        }
-        if self.routes {
-            say("ROUTE_ID", "packets stay in order here");
-        }
+/// Notes contents of a trace besides times, delays, rates and losses, which do not fit one link.
+fn note_columns(name: &str, entries: &[Entry], notes: &mut Notes) {
+    let has = |property: fn(&Entry) -> bool| entries.iter().any(property);
+    let limits_differ = entries.windows(2).any(|pair| pair[0].limit != pair[1].limit);
+    let columns = [
+        (
+            limits_differ,
+            "LIMIT",
+            "it changes there; the queue keeps its largest value here (change it with [[at]] events)",
+        ),
+        (has(|entry| entry.jitter > Nanos::ZERO), "JITTER", "a trace has one delay at a time here"),
+        (
+            has(|entry| entry.duplicate > Probability::ZERO),
+            "DUP_PROB, DUP_DELAY",
+            "duplicates don't change over time here; see the key duplicate",
+        ),
+        (
+            has(|entry| entry.has_zero_rate),
+            "RATE",
+            "0 and -1 are no limit of the rate here; newer versions of TheaterQ send nothing at a rate of 0",
+        ),
+        (has(|entry| entry.has_queue), "QUEUE_ID", "there is one queue here, whatever the bottleneck"),
+        (has(|entry| entry.route > 0), "ROUTE_ID", "packets stay in order here"),
+    ];
+    for (_, what, why) in columns.into_iter().filter(|(is_there, ..)| *is_there) {
+        notes.add(0, &format!("{name}: {what}"), why);
     }
 }

@@ -7,9 +7,10 @@ use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
 use super::sheet::{Event, Host, Link, Sheet, Taken, host_address, name_of};
 use super::stage::{Stage, block};
-use super::{ImportError, Notes, wiring};
+use super::wiring::{Graph, listed, shown};
+use super::{ImportError, Notes, Result};
 use longwire_scenario::quoted;
-use longwire_units::{DisjointSets, Nanos};
+use longwire_units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most hosts.
@@ -61,6 +62,18 @@ pub(super) struct Direction {
     pub(super) queue: Queue,
 }
 
+/// One direction of an edge: the edge's number, and whether it is the forward direction.
+pub(super) type Half = (usize, bool);
+
+/// A setting of a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    Rate(u64),
+    Delay(Nanos),
+    Loss(Share),
+    Up(bool),
+}
+
 /// A change of a link at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
@@ -76,15 +89,13 @@ pub(super) struct Change {
 
 impl Topology {
     /// The scenario.
-    pub(super) fn sheet(&self, notes: &mut Notes) -> Result<Sheet, ImportError> {
-        let degrees = self.degrees();
+    pub(super) fn sheet(&self, notes: &mut Notes) -> Result<Sheet> {
+        let graph = self.graph();
         let mut names = self.names();
         let mut sheet = Sheet::new(self.dialect.title());
-        let leaf = |node: usize| !self.nodes[node].lan && degrees[node] == 1;
-        let leaves: Vec<usize> = (0..self.nodes.len()).filter(|node| leaf(*node)).collect();
-        let inner: Vec<usize> =
-            (0..self.nodes.len()).filter(|node| degrees[*node] > 0 && !leaf(*node)).collect();
-        for node in (0..self.nodes.len()).filter(|node| degrees[*node] == 0) {
+        let leaves: Vec<usize> = graph.leaves().collect();
+        let inner: Vec<usize> = graph.inner().collect();
+        for node in graph.unlinked() {
             notes.add(0, &names.nodes[node], "it has no link, and is left out");
         }
         self.explain(&inner, &names, notes);
@@ -101,19 +112,17 @@ impl Topology {
             }
             notes.add(0, "nodes", "too few have one link only: every other node also gets a host of its own");
         }
-        self.pairs(&leaves, &mut names, &mut sheet, &mut hosts);
-        if hosts.len() > MOST_HOSTS {
-            let what = format!("there are more than {MOST_HOSTS} hosts");
-            return Err(ImportError::new(0, what, "import a part of the script"));
-        }
+        pairs(&graph, &leaves, &mut names, &mut sheet, &mut hosts);
+        ImportError::if_above(hosts.len(), MOST_HOSTS, 0, "hosts", "import a part of the script")?;
         for (at, (name, bridge)) in hosts.iter().enumerate() {
             let address = host_address(at + 1, hosts.len());
             sheet.hosts.push(Host { name: name.clone(), address, bridge: bridge.clone() });
         }
-        sheet.shown = wiring::shown(self.parts(), &places)
-            .map(|(one, other)| (hosts[one].0.clone(), hosts[other].0.clone()));
-        sheet.shortest = self.has_loop(&leaf);
-        if sheet.shortest {
+        let (parts, has_loop) = graph.parts();
+        sheet.shown =
+            shown(parts, &places).map(|(one, other)| (hosts[one].0.clone(), hosts[other].0.clone()));
+        sheet.shortest = has_loop;
+        if has_loop {
             let why = "where there are several paths, packets take the one with the least delay here, with \
                 the fewest links there";
             notes.add(0, "routing", why);
@@ -122,18 +131,20 @@ impl Topology {
         Ok(sheet)
     }
 
-    /// Number of links of each node; two simplex links between the same two are one.
-    fn degrees(&self) -> Vec<usize> {
-        let mut degrees = vec![0; self.nodes.len()];
+    /// The links that end at a node or LAN: of a LAN, all its cables.
+    pub(super) fn edges_of(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.edges.iter().enumerate().filter(move |(_, edge)| edge.ends.1 == node).map(|(at, _)| at)
+    }
+
+    /// Nodes and links, of which two simplex ones between the same two are one.
+    fn graph(&self) -> Graph {
         let mut simplex = BTreeSet::new();
-        for edge in &self.edges {
+        let is_first = |edge: &&Edge| {
             let (one, other) = edge.ends;
-            if edge.duplex || simplex.insert((one.min(other), one.max(other))) {
-                degrees[one] += 1;
-                degrees[other] += 1;
-            }
-        }
-        degrees
+            edge.duplex || simplex.insert((one.min(other), one.max(other)))
+        };
+        let ends = self.edges.iter().filter(is_first).map(|edge| edge.ends).collect();
+        Graph::of(self.nodes.iter().map(|node| node.lan).collect(), ends)
     }
 
     fn names(&self) -> Names {
@@ -150,70 +161,14 @@ impl Topology {
     fn explain(&self, inner: &[usize], names: &Names, notes: &mut Notes) {
         let routers: Vec<&str> =
             inner.iter().filter(|node| !self.nodes[**node].lan).map(|node| &*names.nodes[*node]).collect();
-        if let [first, ..] = &routers[..] {
-            let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
+        if let Some(all) = listed(&routers) {
             let why = "nodes with several links are bridges here, and all hosts are in one subnet: packets \
                 take the same links";
             notes.add(0, &all, why);
         }
     }
 
-    /// The nodes joined by links.
-    fn parts(&self) -> DisjointSets {
-        let mut parts = DisjointSets::new(self.nodes.len());
-        for Edge { ends: (one, other), .. } in &self.edges {
-            parts.union(*one, *other);
-        }
-        parts
-    }
-
-    /// Two hosts with only a link between them, or one in each direction, share a bridge, if there are other
-    /// bridges. The first hosts are the leaves, in their order.
-    fn pairs(
-        &self,
-        leaves: &[usize],
-        names: &mut Names,
-        sheet: &mut Sheet,
-        hosts: &mut [(String, Option<String>)],
-    ) {
-        let place = |node: usize| leaves.binary_search(&node).ok();
-        let mut seen = BTreeSet::new();
-        let alone: Vec<[usize; 2]> = self
-            .edges
-            .iter()
-            .filter_map(|edge| Some([place(edge.ends.0)?, place(edge.ends.1)?]))
-            .filter(|[one, other]| seen.insert((*one.min(other), *one.max(other))))
-            .collect();
-        if sheet.bridges.is_empty() && alone.len() == 1 {
-            return;
-        }
-        for pair in alone {
-            let bridge = names.fresh(&format!("{}-{}-net", hosts[pair[0]].0, hosts[pair[1]].0));
-            for place in pair {
-                hosts[place].1 = Some(bridge.clone());
-            }
-            sheet.bridges.push(bridge);
-        }
-    }
-
-    /// Whether bridges form a loop.
-    fn has_loop(&self, leaf: &impl Fn(usize) -> bool) -> bool {
-        let mut joined = DisjointSets::new(self.nodes.len());
-        let mut seen = BTreeSet::new();
-        for edge in self.edges.iter().filter(|edge| !leaf(edge.ends.0) && !leaf(edge.ends.1)) {
-            let (one, other) = edge.ends;
-            // The second of two simplex links between the same nodes closes no loop.
-            if !edge.duplex && !seen.insert((one.min(other), one.max(other))) {
-                continue;
-            }
-            if !joined.union(one, other) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn links(&self, names: &mut Names, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
+    fn links(&self, names: &mut Names, sheet: &mut Sheet, notes: &mut Notes) -> Result<()> {
         let mut switched = BTreeSet::new();
         for change in &self.changes {
             if change.settings.iter().any(|(key, _)| *key == "state") {
@@ -224,7 +179,7 @@ impl Topology {
         for (at, edge) in self.edges.iter().enumerate() {
             let ends = (names.nodes[edge.ends.0].clone(), names.nodes[edge.ends.1].clone());
             let wanted = edge.name.as_deref().map_or_else(|| format!("{}-{}", ends.0, ends.1), name_of);
-            let name = names.fresh_link(&wanted);
+            let name = names.links.fresh(cut(&wanted));
             link_names.insert(at, name.clone());
             let mut stage = |direction: &Direction| {
                 direction.stage(edge.line, switched.contains(&at), self.dialect, notes)
@@ -269,14 +224,30 @@ impl Topology {
     }
 }
 
+/// Two hosts with only a link between them share a bridge, if there are other bridges. The first hosts are
+/// the leaves, in their order.
+fn pairs(
+    graph: &Graph,
+    leaves: &[usize],
+    names: &mut Names,
+    sheet: &mut Sheet,
+    hosts: &mut [(String, Option<String>)],
+) {
+    let alone = graph.pairs();
+    if sheet.bridges.is_empty() && alone.len() == 1 {
+        return;
+    }
+    for pair in alone.into_iter().map(|pair| pair.map(|node| leaves.partition_point(|leaf| *leaf < node))) {
+        let bridge = names.fresh(&format!("{}-{}-net", hosts[pair[0]].0, hosts[pair[1]].0));
+        for place in pair {
+            hosts[place].1 = Some(bridge.clone());
+        }
+        sheet.bridges.push(bridge);
+    }
+}
+
 impl Direction {
-    fn stage(
-        &self,
-        line: usize,
-        switched: bool,
-        dialect: Dialect,
-        notes: &mut Notes,
-    ) -> Result<Stage, ImportError> {
+    fn stage(&self, line: usize, switched: bool, dialect: Dialect, notes: &mut Notes) -> Result<Stage> {
         let mut stage = Stage::default();
         if switched {
             stage.set("state", "up");
@@ -295,9 +266,17 @@ impl Direction {
         self.queue.write(line, dialect, (self.rate, self.delay), &mut stage, notes);
         Ok(stage)
     }
-}
 
-impl Direction {
+    /// Sets its rate, delay or loss; being up is none of these.
+    pub(super) fn apply(&mut self, setting: Setting) {
+        match setting {
+            Setting::Rate(rate) => self.rate = rate,
+            Setting::Delay(delay) => self.delay = delay,
+            Setting::Loss(loss) => self.loss = loss,
+            Setting::Up(_) => {}
+        }
+    }
+
     /// The loss as TOML.
     pub(super) fn loss_text(&self) -> String {
         if self.loss_behind {
@@ -309,17 +288,9 @@ impl Direction {
 
 /// A rate in scenario syntax. Zero means no limit in dummynet, which Emulab uses; in ns-2 a packet would then
 /// take for ever (delay.h, `txtime`).
-pub(super) fn written_rate(
-    line: usize,
-    rate: u64,
-    dialect: Dialect,
-    notes: &mut Notes,
-) -> Result<String, ImportError> {
+pub(super) fn written_rate(line: usize, rate: u64, dialect: Dialect, notes: &mut Notes) -> Result<String> {
     if rate > 0 {
-        return rate_text(rate).ok_or_else(|| {
-            let what = format!("no link can have a rate of {rate} bit/s");
-            ImportError::new(line, what, "300 bit/s to 400 Gbit/s")
-        });
+        return rate_text(line, rate);
     }
     let (text, why) = match dialect {
         Dialect::Emulab => {
@@ -346,10 +317,6 @@ struct Names {
 impl Names {
     fn fresh(&mut self, wanted: &str) -> String {
         self.taken.fresh(cut(wanted))
-    }
-
-    fn fresh_link(&mut self, wanted: &str) -> String {
-        self.links.fresh(cut(wanted))
     }
 }
 

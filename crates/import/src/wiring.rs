@@ -3,7 +3,7 @@
 
 use super::sheet::{Host, Link, Sheet, Taken, host_address};
 use super::stage::Stage;
-use super::{ImportError, Notes};
+use super::{ImportError, Notes, Result};
 use longwire_units::DisjointSets;
 use std::collections::HashMap;
 
@@ -38,36 +38,27 @@ pub(super) struct Wiring {
 
 impl Wiring {
     /// The scenario. A node with several cables that is not a bridge in the file gets a note.
-    pub(super) fn sheet(self, title: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+    pub(super) fn sheet(self, title: &str, notes: &mut Notes) -> Result<Sheet> {
         let Self { nodes, cables } = self;
-        let mut degrees = vec![0_usize; nodes.len()];
-        cables
-            .iter()
-            .for_each(|cable| [cable.ends.0, cable.ends.1].into_iter().for_each(|n| degrees[n] += 1));
-        let is_host = |node: usize| !nodes[node].bridge && degrees[node] == 1;
+        let ends = cables.iter().map(|cable| cable.ends).collect();
+        let graph = Graph::of(nodes.iter().map(|node| node.bridge).collect(), ends);
         let mut taken = Taken::default();
         let names: Vec<String> =
             nodes.iter().map(|node| taken.fresh_cleaned(&node.name, LONGEST_NODE)).collect();
         let mut sheet = Sheet::new(title);
-        let mut routers = Vec::new();
-        for (at, node) in nodes.iter().enumerate().filter(|(at, _)| degrees[*at] > 0 && !is_host(*at)) {
-            sheet.bridges.push(names[at].clone());
-            if !node.bridge {
-                routers.push(&*node.name);
-            }
-        }
-        if let [first, ..] = routers[..] {
-            let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
+        sheet.bridges = graph.inner().map(|at| names[at].clone()).collect();
+        let routers = graph.inner().map(|at| &nodes[at]).filter(|node| !node.bridge);
+        if let Some(all) = listed(&routers.map(|node| &*node.name).collect::<Vec<_>>()) {
             let why = "nodes with several links are bridges here, and all hosts are in one subnet; packets \
                 take the path with the least delay";
             notes.add(0, &all, why);
         }
-        for (at, node) in nodes.iter().enumerate().filter(|(at, _)| degrees[*at] == 0) {
-            notes.add(0, &node.name, "it has no link, and is left out");
+        for at in graph.unlinked() {
+            notes.add(0, &nodes[at].name, "it has no link, and is left out");
             debug_assert!(!sheet.bridges.contains(&names[at]));
         }
-        let hosts = hosts(&nodes, (&degrees, &is_host), notes)?;
-        let pairs = pairs(&cables, &is_host);
+        let hosts = hosts(&nodes, &graph, notes)?;
+        let pairs = graph.pairs();
         // Two hosts with only a cable between them need a bridge of their own where there are others.
         let mut nets: HashMap<usize, String> = HashMap::new();
         if !sheet.bridges.is_empty() || pairs.len() > 1 {
@@ -85,7 +76,7 @@ impl Wiring {
             let bridge = own.map(|at| names[at].clone()).or_else(|| nets.get(node).cloned());
             sheet.hosts.push(Host { name, address: host_address(number + 1, hosts.len()), bridge });
         }
-        let (parts, has_loop) = parts(nodes.len(), &cables);
+        let (parts, has_loop) = graph.parts();
         sheet.shortest = has_loop;
         let places: Vec<usize> = hosts.iter().map(|(node, _)| *node).collect();
         sheet.shown = shown(parts, &places)
@@ -94,50 +85,81 @@ impl Wiring {
         for Cable { ends: (one, other), there, back } in cables {
             let wanted = format!("{}--{}", names[one], names[other]);
             let name = taken.fresh_cleaned(&wanted, LONGEST_LINK);
-            let mut link = Link::simplex(name, &names[one], &names[other], there);
-            link.duplex = true;
-            if back != link.stage {
-                (link.forward, link.backward) = (std::mem::take(&mut link.stage), back);
-            }
-            sheet.links.push(link);
+            sheet.links.push(Link::duplex(name, &names[one], &names[other], there, back));
         }
         Ok(sheet)
     }
 }
 
 /// The hosts with their nodes; a host added beside a node that is a bridge has that node's number twice.
-fn hosts(
-    nodes: &[Node],
-    (degrees, is_host): (&[usize], &impl Fn(usize) -> bool),
-    notes: &mut Notes,
-) -> Result<Vec<(usize, Option<usize>)>, ImportError> {
-    let own = (0..nodes.len()).filter(|&node| is_host(node));
-    let mut hosts: Vec<(usize, Option<usize>)> = own.map(|node| (node, None)).collect();
+fn hosts(nodes: &[Node], graph: &Graph, notes: &mut Notes) -> Result<Vec<(usize, Option<usize>)>> {
+    let mut hosts: Vec<(usize, Option<usize>)> = graph.leaves().map(|node| (node, None)).collect();
     if hosts.len() < 2 {
         notes.add(0, "nodes", "too few have one link only: every other one also gets a host of its own");
-        let others = (0..nodes.len()).filter(|&n| !is_host(n) && !nodes[n].bridge && degrees[n] > 0);
+        let others = graph.inner().filter(|&node| !nodes[node].bridge);
         hosts.extend(others.map(|node| (node, Some(node))));
     }
-    if hosts.len() > MOST_HOSTS {
-        let what = format!("there are more than {MOST_HOSTS} hosts");
-        return Err(ImportError::new(0, what, "import a part of it"));
-    }
+    ImportError::if_above(hosts.len(), MOST_HOSTS, 0, "hosts", "import a part of it")?;
     Ok(hosts)
 }
 
-/// Hosts with only a cable between them.
-fn pairs(cables: &[Cable], is_host: &impl Fn(usize) -> bool) -> Vec<[usize; 2]> {
-    let ends = cables.iter().map(|cable| cable.ends);
-    ends.filter(|&(one, other)| is_host(one) && is_host(other)).map(|(one, other)| [one, other]).collect()
+/// Names for a note; none if there are none.
+pub(super) fn listed(names: &[&str]) -> Option<String> {
+    let first = names.first()?;
+    Some(if names.len() > 8 { format!("{first} and others") } else { names.join(", ") })
 }
 
-/// The nodes joined by cables, and whether cables form a loop.
-fn parts(nodes: usize, cables: &[Cable]) -> (DisjointSets, bool) {
-    let (mut parts, mut has_loop) = (DisjointSets::new(nodes), false);
-    for Cable { ends: (one, other), .. } in cables {
-        has_loop |= !parts.union(*one, *other);
+/// Nodes and the links between them, by number.
+pub(super) struct Graph {
+    /// Whether a node is a bridge even with one link.
+    is_bridge: Vec<bool>,
+    degrees: Vec<usize>,
+    ends: Vec<(usize, usize)>,
+}
+
+impl Graph {
+    pub(super) fn of(is_bridge: Vec<bool>, ends: Vec<(usize, usize)>) -> Self {
+        let mut degrees = vec![0; is_bridge.len()];
+        for &(one, other) in &ends {
+            degrees[one] += 1;
+            degrees[other] += 1;
+        }
+        Self { is_bridge, degrees, ends }
     }
-    (parts, has_loop)
+
+    fn is_leaf(&self, node: usize) -> bool {
+        !self.is_bridge[node] && self.degrees[node] == 1
+    }
+
+    /// The nodes with one link, which are hosts.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = usize> {
+        (0..self.degrees.len()).filter(|node| self.is_leaf(*node))
+    }
+
+    /// The others with links, which are bridges.
+    pub(super) fn inner(&self) -> impl Iterator<Item = usize> {
+        (0..self.degrees.len()).filter(|node| self.degrees[*node] > 0 && !self.is_leaf(*node))
+    }
+
+    /// The nodes without a link.
+    pub(super) fn unlinked(&self) -> impl Iterator<Item = usize> {
+        (0..self.degrees.len()).filter(|node| self.degrees[*node] == 0)
+    }
+
+    /// Hosts with only a link between them.
+    pub(super) fn pairs(&self) -> Vec<[usize; 2]> {
+        let pairs = self.ends.iter().map(|&(one, other)| [one, other]);
+        pairs.filter(|pair| pair.iter().all(|node| self.is_leaf(*node))).collect()
+    }
+
+    /// The nodes joined by links, and whether links form a loop.
+    pub(super) fn parts(&self) -> (DisjointSets, bool) {
+        let (mut parts, mut has_loop) = (DisjointSets::new(self.degrees.len()), false);
+        for &(one, other) in &self.ends {
+            has_loop |= !parts.union(one, other);
+        }
+        (parts, has_loop)
+    }
 }
 
 /// Two connected hosts by index, from their nodes: the first, and the last that it reaches.

@@ -1,7 +1,7 @@
 //! Reader for the words of a command, and abbreviated names.
 
-use super::ImportError;
 use super::quantity::is_number;
+use super::{ImportError, Result};
 
 /// The name in `all` for this word: the first that begins with it, as tc and ip match abbreviations
 /// (iproute2, `matches`).
@@ -38,17 +38,22 @@ impl<'w> Words<'w> {
         self.next()
     }
 
+    /// The error of an option that a tool does not have, with those that it has.
+    pub(super) fn no_option<T>(&self, tool: &str, option: &str, known: &str) -> Result<T> {
+        let what = format!("{tool} has no option \"{option}\"");
+        Err(ImportError::new(self.line, what, format!("options are {known}")))
+    }
+
     /// The value of `option`, parsed by `read`; `example` is a valid one for errors.
     pub(super) fn value<T>(
         &mut self,
         option: &str,
         example: &str,
         read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ImportError> {
-        let fix = format!("write {option} {example}");
-        let Some(word) = self.next() else {
-            return Err(ImportError::new(self.line, format!("{option} has no value"), fix));
-        };
+    ) -> Result<T> {
+        let (line, fix) = (self.line, format!("write {option} {example}"));
+        let missing = || ImportError::new(line, format!("{option} has no value"), &*fix);
+        let word = self.next().ok_or_else(missing)?;
         read(word).ok_or_else(|| self.bad(option, word, &fix))
     }
 
@@ -58,7 +63,7 @@ impl<'w> Words<'w> {
         option: &str,
         default: T,
         read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, ImportError> {
+    ) -> Result<T> {
         match self.number() {
             Some(word) => read(word).ok_or_else(|| self.bad(option, word, "correct it")),
             None => Ok(default),

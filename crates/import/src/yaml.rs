@@ -1,13 +1,13 @@
 //! YAML documents, read with limits on depth, size and aliases, so that no small file becomes a large value.
 
-use super::ImportError;
+use super::{ImportError, Result};
 use serde_json::{Map, Value};
 
 /// Longest scalar that is shown in an error or written to a scenario.
 const LONGEST: usize = 200;
 
 /// Reads a document whose top level is a map.
-pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>, ImportError> {
+pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>> {
     let fix = format!("correct the YAML of {what}");
     // As in YAML 1.2: n, y, on and off are names like others.
     let options = serde_saphyr::options! { strict_booleans: true };

@@ -101,7 +101,8 @@ impl<'a> Cutter<'a> {
                     let Some(cluster) = self.clusters.of_vertex[vertex] else { continue };
                     match fixed[cluster] {
                         Some((other, before)) if other != place => {
-                            let why = self.why_together(before, vertex);
+                            let joins = chain(self.graph, before, vertex);
+                            let why = joins.iter().map(|join| &*join.why).collect::<Vec<_>>().join("; ");
                             let there = &self.machines.list[other].name;
                             self.problems.push(format!(
                                 "{name} is to be on {}, but what it can't be separated from is to be on \
@@ -115,11 +116,6 @@ impl<'a> Cutter<'a> {
             }
         }
         Ok(fixed.into_iter().map(|fixed| fixed.map(|(place, _)| place)).collect())
-    }
-
-    fn why_together(&self, one: usize, other: usize) -> String {
-        let joins: Vec<&str> = chain(self.graph, one, other).iter().map(|join| &*join.why).collect();
-        joins.join("; ")
     }
 
     /// The cluster of a vertex; the joint of two ports is with the first of them.

@@ -58,9 +58,7 @@ impl<'p> Graph<'p> {
                 Some((why, short)) => graph.joins.push(Join { vertices, why, short }),
                 None => {
                     let links = [links[0][0], links[1][0]];
-                    let least = links.into_iter().min_by_key(|link| plan.shortest_delay(*link as usize));
-                    let least = least.unwrap_or(links[0]);
-                    let delay = plan.shortest_delay(least as usize);
+                    let (delay, least) = lesser_delay(plan, links);
                     graph.cables.push(Cable { ends: *ends, vertices, links, delay, least });
                 }
             }
@@ -256,12 +254,7 @@ impl<'p> Graph<'p> {
                 let why = format!("the link {} is part of a loop of bridges, or between two", name(there));
                 return Some((why, None));
             }
-            let least = if plan.shortest_delay(back as usize) < plan.shortest_delay(there as usize) {
-                back
-            } else {
-                there
-            };
-            let delay = plan.shortest_delay(least as usize);
+            let (delay, least) = lesser_delay(plan, [there, back]);
             let best = reasons.best;
             (delay < best.needed()).then(|| {
                 let varies = if varies(plan, least) { "its delay varies; at the least " } else { "" };
@@ -270,6 +263,12 @@ impl<'p> Graph<'p> {
             })
         })
     }
+}
+
+/// The lesser of the least delays of two links, and whose it is: the first one's if they are equal.
+fn lesser_delay(plan: &Plan, links: [u32; 2]) -> (Nanos, u32) {
+    let [there, back] = links.map(|link| (plan.shortest_delay(link as usize), link));
+    if back.0 < there.0 { back } else { there }
 }
 
 /// Whether packets may be faster on a link than on average.

@@ -127,12 +127,21 @@ impl<'a> Writer<'a> {
         self.hosts_and_ports(machine, &mut text);
         self.bridges(machine, &mut text);
         self.routers(machine, &mut text);
-        self.other_sections(machine, &mut text);
+        let is_forwarder = |entry: &Table| self.has_router(machine, text_of(entry, "router"));
+        self.entries("forwarder", is_forwarder, &mut text);
+        self.entries("medium", |entry| self.has_medium(text_of(entry, "name"), machine), &mut text);
         self.link_sections(machine, &mut text);
         for event in self.sections.entries("at").filter_map(|entry| self.event(entry, machine)) {
             put(&mut text, "[[at]]", &event);
         }
         text
+    }
+
+    /// Writes some entries of a section as they are.
+    fn entries(&self, section: &str, are_here: impl Fn(&Table) -> bool, text: &mut String) {
+        for entry in self.sections.entries(section).filter(|entry| are_here(entry)) {
+            put(text, &format!("[[{section}]]"), entry);
+        }
     }
 
     /// Whether a vertex is on a machine.
@@ -159,7 +168,7 @@ impl<'a> Writer<'a> {
     fn engine(&self, machine: usize) -> Table {
         let mut engine = self.sections.get("engine").and_then(Value::as_table).cloned().unwrap_or_default();
         if let Some(cores) = self.machines.list[machine].cores {
-            engine.insert("workers".into(), Value::Integer(cores.into()));
+            engine.insert("workers".into(), cores.into());
             engine.remove("cpus");
             let single = engine.get("mapping").and_then(Value::as_str) == Some("single");
             if single != (cores == 1) {
@@ -173,17 +182,18 @@ impl<'a> Writer<'a> {
         for section in ["host", "port"] {
             for entry in self.sections.entries(section) {
                 let name = text_of(entry, "name");
-                let Some(place) = self.ports.get(name).filter(|_| self.has_port(machine, name)) else {
+                let Some(&place) = self.ports.get(name) else { continue };
+                if !self.is_on(machine, usize::from(place)) {
                     continue;
-                };
-                let port = &self.plan.ports[usize::from(*place)];
+                }
+                let port = &self.plan.ports[usize::from(place)];
                 let mut own = entry.clone();
-                own.insert("mac".into(), Value::String(port.mac.to_string()));
+                own.insert("mac".into(), port.mac.to_string().into());
                 if let Some(host) = self.plan.host_at(port) {
                     set_gateways(&mut own, &host.gateways);
                 }
-                if let Some(bridge) = self.bridge_of(machine, *place, port) {
-                    own.insert("bridge".into(), Value::String(bridge.into()));
+                if let Some(bridge) = self.bridge_of(machine, place, port) {
+                    own.insert("bridge".into(), bridge.into());
                 }
                 put(text, &format!("[[{section}]]"), &own);
             }
@@ -202,28 +212,23 @@ impl<'a> Writer<'a> {
         let peer = self.places[cable.vertices[1 - side]].unwrap_or(machine);
         let at = |machine: usize| {
             let port = self.machines.first_port + number as u16;
-            Value::String(SocketAddr::new(self.machines.list[machine].address, port).to_string())
+            SocketAddr::new(self.machines.list[machine].address, port).to_string()
         };
         let [high, low] = (number as u16).to_be_bytes();
-        let text = |text: &str| Value::String(text.to_owned());
-        let mut port = Table::new();
-        port.insert("name".into(), text(&self.tunnels[number][side]));
-        port.insert("driver".into(), text("tunnel"));
-        port.insert("listen".into(), at(machine));
-        port.insert("peer".into(), at(peer));
-        port.insert("key".into(), text(self.machines.key(machine, peer)));
-        port.insert("mac".into(), text(&Mac([0x02, b'L', b'W', 2, high, low]).to_string()));
-        if let Some(netns) = &self.machines.list[machine].netns {
-            port.insert("netns".into(), text(netns));
-        }
+        let keys = [
+            ("name", self.tunnels[number][side].clone()),
+            ("driver", "tunnel".to_owned()),
+            ("listen", at(machine)),
+            ("peer", at(peer)),
+            ("key", self.machines.key(machine, peer).to_owned()),
+            ("mac", Mac([0x02, b'L', b'W', 2, high, low]).to_string()),
+        ];
         let bridge = match cable.ends[side] {
-            End::Bridge(bridge) => Some(&*self.plan.bridges[bridge as usize].name),
-            End::Port(place) => self.wires.get(&place).map(String::as_str),
+            End::Bridge(bridge) => Some(self.plan.bridges[bridge as usize].name.to_string()),
+            End::Port(place) => self.wires.get(&place).cloned(),
         };
-        if let Some(bridge) = bridge {
-            port.insert("bridge".into(), text(bridge));
-        }
-        port
+        let netns = self.machines.list[machine].netns.clone().map(|netns| ("netns", netns));
+        table(keys.into_iter().chain(netns).chain(bridge.map(|bridge| ("bridge", bridge))))
     }
 
     /// The bridge that a host or port must name, so that it is where it was.
@@ -235,28 +240,17 @@ impl<'a> Writer<'a> {
         if bridge.declared {
             return Some(&bridge.name);
         }
-        (port.bridge == 0 && self.has_wires(machine)).then_some(&self.default_bridge)
-    }
-
-    fn has_wires(&self, machine: usize) -> bool {
-        self.wires.keys().any(|place| self.is_on(machine, usize::from(*place)))
+        let has_wires = || self.wires.keys().any(|place| self.is_on(machine, usize::from(*place)));
+        (port.bridge == 0 && has_wires()).then_some(&self.default_bridge)
     }
 
     fn bridges(&self, machine: usize, text: &mut String) {
-        let mut declared = HashSet::new();
-        for (index, bridge) in (0u32..).zip(&self.plan.bridges) {
-            if bridge.declared && self.is_on(machine, self.graph.bridge_vertex(index)) {
-                declared.insert(&*bridge.name);
-            }
-        }
-        for entry in self.sections.entries("bridge").filter(|entry| declared.contains(text_of(entry, "name")))
-        {
-            put(text, "[[bridge]]", entry);
-        }
-        let wire = |name: &str, is_wire: bool| {
-            let keys = [("name", Value::String(name.to_owned())), ("wire", Value::Boolean(is_wire))];
-            keys.map(|(key, value)| (key.to_owned(), value)).into_iter().collect::<Table>()
-        };
+        let is_here = |index: u32| self.is_on(machine, self.graph.bridge_vertex(index));
+        let bridges = (0u32..).zip(&self.plan.bridges);
+        let declared = bridges.filter(|(index, bridge)| bridge.declared && is_here(*index));
+        let declared: HashSet<&str> = declared.map(|(_, bridge)| &*bridge.name).collect();
+        self.entries("bridge", |entry| declared.contains(text_of(entry, "name")), text);
+        let wire = |name: &str, is: bool| table([("name", Value::from(name)), ("wire", is.into())]);
         let mut wires: Vec<(&u16, &String)> =
             self.wires.iter().filter(|(place, _)| self.is_on(machine, usize::from(**place))).collect();
         wires.sort_unstable();
@@ -281,7 +275,7 @@ impl<'a> Writer<'a> {
             if let Some(Value::Array(ports)) = own.get_mut("ports") {
                 for (written, port) in ports.iter_mut().zip(&router.ports) {
                     if let Value::Table(written) = written {
-                        written.insert("mac".into(), Value::String(port.mac.to_string()));
+                        written.insert("mac".into(), port.mac.to_string().into());
                     }
                 }
             }
@@ -291,29 +285,13 @@ impl<'a> Writer<'a> {
                 known.map(|(port, address, mac)| ((port, address), mac)).collect();
             let neighbours = known.into_iter().map(|((port, address), mac)| {
                 let port = self.plan.ports[usize::from(port)].name.to_string();
-                let keys = [("address", address.to_string()), ("mac", Mac(mac).to_string()), ("port", port)];
-                Value::Table(
-                    keys.map(|(key, text)| (key.to_owned(), Value::String(text))).into_iter().collect(),
-                )
+                table([("address", address.to_string()), ("mac", Mac(mac).to_string()), ("port", port)])
             });
-            let neighbours: Vec<Value> = neighbours.collect();
+            let neighbours: Vec<Table> = neighbours.collect();
             if !neighbours.is_empty() {
-                own.insert("neighbours".into(), Value::Array(neighbours));
+                own.insert("neighbours".into(), neighbours.into());
             }
             put(text, "[[router]]", &own);
-        }
-    }
-
-    fn other_sections(&self, machine: usize, text: &mut String) {
-        for entry in self.sections.entries("forwarder") {
-            if self.has_router(machine, text_of(entry, "router")) {
-                put(text, "[[forwarder]]", entry);
-            }
-        }
-        for entry in
-            self.sections.entries("medium").filter(|entry| self.has_medium(text_of(entry, "name"), machine))
-        {
-            put(text, "[[medium]]", entry);
         }
     }
 
@@ -331,11 +309,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        for entry in
-            self.sections.entries("path").filter(|entry| self.has_port(machine, text_of(entry, "from")))
-        {
-            put(text, "[[path]]", entry);
-        }
+        self.entries("path", |entry| self.has_port(machine, text_of(entry, "from")), text);
         for (entry, source) in self.sections.entries("source").zip(&self.plan.sources) {
             if self.has_source(&source.name, machine) {
                 put(text, "[[source]]", entry);
@@ -352,19 +326,16 @@ impl<'a> Writer<'a> {
         for key in ["link", "source", "medium"] {
             let Some(value) = entry.get(key) else { continue };
             let names = texts(value).into_iter();
-            let names: Vec<Value> = match key {
-                "link" => {
-                    names.flat_map(|name| self.links_called(name, machine)).map(Value::String).collect()
-                }
-                _ => names
-                    .filter(|name| self.has_source(name, machine) || self.has_medium(name, machine))
-                    .map(|name| Value::String(name.to_owned()))
-                    .collect(),
+            let names: Vec<String> = if key == "link" {
+                names.flat_map(|name| self.links_called(name, machine)).collect()
+            } else {
+                let is_here = |name: &&str| self.has_source(name, machine) || self.has_medium(name, machine);
+                names.filter(is_here).map(str::to_owned).collect()
             };
             if names.is_empty() {
                 return None;
             }
-            own.insert(key.into(), Value::Array(names));
+            own.insert(key.into(), names.into());
         }
         Some(own)
     }
@@ -416,7 +387,7 @@ fn simplex(entry: &Table, direction: Direction, (name, from): (&str, &str)) -> T
         *profile = format!("{profile}.{way}");
     }
     for (key, text) in [("name", name), ("from", from), ("to", to)] {
-        own.insert(key.into(), Value::String(text.to_owned()));
+        own.insert(key.into(), text.into());
     }
     own
 }
@@ -433,8 +404,8 @@ fn set_gateways(host: &mut Table, gateways: &[IpAddr]) {
     if let Some(Value::Array(routes)) = host.get_mut("routes") {
         routes.retain(|route| !is_default(route));
     }
-    let gateways = gateways.iter().map(|gateway| Value::String(gateway.to_string()));
-    host.insert("gateway".into(), Value::Array(gateways.collect()));
+    let gateways: Vec<String> = gateways.iter().map(ToString::to_string).collect();
+    host.insert("gateway".into(), gateways.into());
 }
 
 /// Names that are taken.
@@ -459,6 +430,10 @@ impl Names {
         }
         name
     }
+}
+
+fn table<V: Into<Value>>(keys: impl IntoIterator<Item = (&'static str, V)>) -> Table {
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
 fn text_of<'t>(entry: &'t Table, key: &str) -> &'t str {

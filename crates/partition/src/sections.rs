@@ -57,10 +57,8 @@ impl Sections {
             }
         }
         for path in self.entries("path") {
-            let links = path.get("links").map(texts).unwrap_or_default();
-            fixed.extend(
-                links.into_iter().map(|name| (name.to_owned(), "an explicit [[path]] leads over it")),
-            );
+            let links = path.get("links").map(texts).unwrap_or_default().into_iter();
+            fixed.extend(links.map(|name| (name.to_owned(), "an explicit [[path]] leads over it")));
         }
         fixed
     }

@@ -29,28 +29,22 @@ pub fn contradictions(blocks: &Blocks) -> Vec<Contradiction> {
         params(blocks, "delay", "jitter", ["delay", "jitter"])
         && jitter > delay
     {
-        add(
-            format!("a delay of {delay} can't vary by {jitter}: what would be below 0 is 0"),
-            "make the delay longer than the jitter, unless that is what is meant",
-        );
+        let what = format!("a delay of {delay} can't vary by {jitter}: what would be below 0 is 0");
+        add(what, "make the delay longer than the jitter, unless that is what is meant");
     }
     if let [Some(Value::Integer(min)), Some(Value::Integer(max))] =
         params(blocks, "queue", "red", ["min", "max"])
         && min >= max
     {
-        add(
-            "its queue's max is not above its min: all is dropped or nothing".into(),
-            "make max two or three times min",
-        );
+        let what = "its queue's max is not above its min: all is dropped or nothing";
+        add(what.into(), "make max two or three times min");
     }
     if let [Some(Value::Rate(rate)), Some(Value::Rate(peak))] =
         params(blocks, "rate", "token-bucket", ["rate", "peak"])
         && peak < rate
     {
-        add(
-            format!("it never sends faster than its peak of {peak}, and the rate of {rate} is more"),
-            "make the peak higher than the rate",
-        );
+        let what = format!("it never sends faster than its peak of {peak}, and the rate of {rate} is more");
+        add(what, "make the peak higher than the rate");
     }
     if let [Some(Value::Integer(0)), Some(Value::Parsed(list))] =
         params(blocks, "loss", "pattern", ["every", "list"])
@@ -61,10 +55,8 @@ pub fn contradictions(blocks: &Blocks) -> Vec<Contradiction> {
     if blocks.iter().any(|(spec, values)| spec.key == "delay" && before_queue(spec, values))
         && let [Some(Value::Choice(0)), _] = params(blocks, "reorder", "independent", ["past", "by"])
     {
-        add(
-            "packets that overtake cut the delay behind the queue short, and there is none".into(),
-            "write before = \"leaving\", or jitter with order = \"reorder\"",
-        );
+        let what = "packets that overtake cut the delay behind the queue short, and there is none";
+        add(what.into(), "write before = \"leaving\", or jitter with order = \"reorder\"");
     }
     found
 }
@@ -73,6 +65,6 @@ pub fn contradictions(blocks: &Blocks) -> Vec<Contradiction> {
 pub(crate) fn params(blocks: &Blocks, key: &str, kind: &str, names: [&str; 2]) -> [Option<Value>; 2] {
     names.map(|name| {
         let (spec, values) = blocks.iter().find(|(spec, _)| spec.key == key && spec.kind == kind)?;
-        Some(values.at(spec.params.iter().position(|param| param.name == name)?))
+        Some(values.at(spec.place(name)?))
     })
 }

@@ -4,6 +4,25 @@ use longwire_block::change::{Edit, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
+/// The kind of object that an event changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    Links,
+    Sources,
+    Media,
+}
+
+impl ObjectKind {
+    /// The word for one object.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Links => "link",
+            Self::Sources => "source",
+            Self::Media => "medium",
+        }
+    }
+}
+
 /// A change of links, traffic sources or media at a time of the run.
 #[derive(Debug, Clone)]
 pub struct Event {

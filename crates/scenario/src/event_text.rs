@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::plan::Plan;
-use crate::source_edit::{INTERVAL, is_interval};
+use crate::source::{INTERVAL, is_interval};
 use longwire_block::Spec;
 use longwire_block::change::{Edit, Repeat};
 use std::fmt::Write;

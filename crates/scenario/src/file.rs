@@ -2,8 +2,8 @@
 //! come from these structures and, for links, from the block registry.
 
 use crate::address::{Mac, Network, RouteTarget};
-use crate::file_forwarder::Forwarder;
-use crate::file_router::Router;
+use crate::event::ObjectKind;
+use crate::file_router::{Forwarder, Router};
 use crate::row::{Params, Repeated, Row, WithSettings};
 use crate::settings::{
     AtSettings, BridgeSettings, DirectionSettings, EngineSettings, Fidelity, HostSettings, LinkSettings,
@@ -317,6 +317,15 @@ pub(crate) struct AtKeys {
     pub(crate) span: Range<usize>,
 }
 
+impl AtKeys {
+    /// The links, sources and media that it names, as far as there are such keys.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (ObjectKind, &Listed<Name>)> {
+        let (links, sources, media) = (&self.link, &self.source, &self.medium);
+        let each = [(ObjectKind::Links, links), (ObjectKind::Sources, sources), (ObjectKind::Media, media)];
+        each.into_iter().filter_map(|(object, names)| Some((object, names.as_ref()?)))
+    }
+}
+
 /// A block in the file: one key of the block registry.
 #[derive(Clone)]
 pub(crate) struct BlockText {
@@ -328,4 +337,10 @@ pub(crate) struct BlockText {
     pub(crate) params: Vec<(Option<String>, String, Range<usize>)>,
     /// The place of its value.
     pub(crate) span: Range<usize>,
+}
+
+/// The texts of both directions, overridden by those of one.
+pub(crate) fn overlaid<'b>(shared: &'b [BlockText], own: &'b [BlockText]) -> Vec<&'b BlockText> {
+    let kept = shared.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
+    kept.chain(own).collect()
 }

@@ -2,13 +2,15 @@
 
 use crate::address::Network;
 use crate::finding::name_hint;
-use crate::implied::bare;
-use crate::level_plan::AboveRequest;
+use crate::level_plan::{AboveRequest, Receiver};
+use crate::link_edit::bare;
 use crate::router_plan::Router;
-use crate::settings::ForwarderSettings;
+use crate::settings::{ForwarderSettings, Level, UnansweredPackets};
 use crate::written::{Name, Term};
 use longwire_block::Settings;
-use longwire_program::{Program, ProgramState};
+use longwire_program::{Program, ProgramState, assemble};
+use longwire_punt::Request;
+use longwire_punt::services::Native;
 use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
     SharingConfig,
@@ -19,7 +21,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
+
+/// Longest name of a process.
+const LONGEST_NAME: usize = 32;
 
 /// A program installed on a router at the start.
 #[derive(Debug, Clone)]
@@ -223,7 +229,7 @@ impl WrittenForwarder {
     pub fn read(&self, router: &Router, object: &[u8]) -> Result<ForwarderRequest, ForwarderFault> {
         let settings = self.settings()?;
         let above = self.above(&settings)?;
-        let program = if self.lets_all_pass() { Self::all_pass()? } else { self.program(object)? };
+        let code = if self.lets_all_pass() { Self::all_pass()? } else { self.program(object)? };
         let data = self.data.as_deref().map(hexadecimal).transpose()?;
         let state = match settings.state {
             Some(Bytes(size)) => Some(size as u32),
@@ -243,45 +249,28 @@ impl WrittenForwarder {
             Some(_) => fault("name", why),
             None => fault("name", format!("{why}; the file's name is none: write another")),
         })?;
-        let key = match &self.key {
-            Some(key) => Key::Flow(key.read()?),
-            None => Key::All,
-        };
+        let key = self.key.as_ref().map_or(Ok(Key::All), |key| key.read().map(Key::Flow))?;
         let (way, queue, mark) = (self.way(router)?, settings.queue, settings.mark);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
-        let links = self.links(router)?;
-        let program_name = stem(&self.program).into();
-        let installation = Installation {
-            name,
-            program: program_name,
-            key,
-            state,
-            way,
-            queue,
-            above: None,
-            mark,
-            links,
-            threads,
-        };
-        Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
+        let (links, program) = (self.links(router)?, stem(&self.program).into());
+        let installation =
+            Installation { name, program, key, state, way, queue, above: None, mark, links, threads };
+        Ok(ForwarderRequest { program: Arc::new(code), installation, data: data.map(Into::into), above })
     }
 
     /// The links it may choose.
     fn links(&self, router: &Router) -> Result<Box<[LinkChoice]>, ForwarderFault> {
-        let one = |name: &String| match router.link(name) {
-            Some(link) => Ok(link.clone()),
-            None => {
-                let names: Vec<&str> = router.links.iter().map(|link| &*link.name).take(16).collect();
-                let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-                let why = format!(
-                    "no link \"{}\" that programs may name begins at a port of \"{}\": there are {known}",
-                    name.escape_debug(),
-                    router.name
-                );
-                Err(fault("links", why))
-            }
+        let unknown = |name: &str| {
+            let names: Vec<&str> = router.links.iter().map(|link| &*link.name).take(16).collect();
+            let known = if names.is_empty() { "none".into() } else { names.join(", ") };
+            let why = format!(
+                "no link \"{}\" that programs may name begins at a port of \"{}\": there are {known}",
+                name.escape_debug(),
+                router.name
+            );
+            fault("links", why)
         };
-        self.links.iter().map(one).collect()
+        self.links.iter().map(|name| router.link(name).cloned().ok_or_else(|| unknown(name))).collect()
     }
 
     /// The next hop of its packets.
@@ -291,53 +280,109 @@ impl WrittenForwarder {
             let fix = name_hint(name, &names);
             fault("port", format!("the router has no port \"{}\": {fix}", name.escape_debug()))
         };
-        let port = match &self.port {
-            None => None,
-            Some(name) => Some(router.port(name).ok_or_else(|| no_port(name))?),
-        };
+        let port =
+            self.port.as_ref().map(|name| router.port(name).ok_or_else(|| no_port(name))).transpose()?;
         let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port: port.place })) };
         let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is not an address")))?;
         let port = router.port_of_gateway(via, port).map_err(|why| fault("via", why))?;
         Ok(Some(NextHop::via(port.place, via)))
     }
+
+    /// What it asks for above; none for a program of the data path only.
+    fn above(&self, settings: &ForwarderSettings) -> Result<Option<AboveRequest>, ForwarderFault> {
+        let receiver = match settings.level {
+            Level::DataPath => return self.nobody_above(),
+            Level::SlowPath => Receiver::Service(self.native()?),
+            Level::Control => Receiver::Process,
+        };
+        let name = match (self.name.as_deref(), receiver) {
+            (Some(name), Receiver::Process) if name.is_empty() || name.len() > LONGEST_NAME => {
+                return Err(fault("name", format!("it has 1 to {LONGEST_NAME} bytes")));
+            }
+            (Some(name), _) => name,
+            (None, Receiver::Service(native)) => native.name,
+            (None, Receiver::Process) => {
+                let why = "a control process attaches by its name: write one, such as \"monitor\"";
+                return Err(fault("name", why));
+            }
+        };
+        if let (Some(_), Receiver::Process) = (&self.service, receiver) {
+            let why = "a control process is another program, not a service: leave it out, or write where = \
+                \"slow-path\"";
+            return Err(fault("service", why));
+        }
+        let missing = |field, what| fault(field, format!("the number of {what} is missing"));
+        let packets =
+            settings.packets.ok_or_else(|| missing("packets", "packets per second to guarantee"))?;
+        let cycles = settings.cycles.ok_or_else(|| missing("cycles", "cycles per packet"))?;
+        Ok(Some(AboveRequest {
+            receiver,
+            name: name.into(),
+            request: Request { packets, cycles },
+            share: settings.share,
+            within: settings.within,
+            drops: settings.otherwise == UnansweredPackets::Drop,
+        }))
+    }
+
+    fn nobody_above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
+        // Settings of packets that go up.
+        let above = ["packets", "cycles", "share", "mark", "within", "otherwise"];
+        let given = self.given().into_iter().filter(|(field, _)| above.contains(field));
+        match [("service", &self.service)].into_iter().chain(given).find(|(_, value)| value.is_some()) {
+            Some((field, _)) => {
+                let why = "the data path has no such setting: write where = \"slow-path\" or \"control\"";
+                Err(fault(field, why))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn native(&self) -> Result<&'static Native, ForwarderFault> {
+        let known = || Native::ALL.iter().map(|native| native.name).collect::<Vec<_>>().join(", ");
+        let Some(name) = &self.service else {
+            return Err(fault("service", format!("no service is named: there are {}", known())));
+        };
+        let none = || fault("service", format!("there is no service \"{name}\"; there are {}", known()));
+        Native::named(name).ok_or_else(none)
+    }
+
+    /// The program that passes every packet: then the key alone decides what goes up.
+    fn all_pass() -> Result<Program, ForwarderFault> {
+        const PASS: &str = "r0 = 2\nexit";
+        let code = assemble(PASS).map_err(|error| fault("program", error.to_string()))?;
+        Ok(Program::new("pass", code, []))
+    }
 }
 
 impl WrittenKey {
     pub(crate) fn read(&self) -> Result<FlowKey, ForwarderFault> {
-        fn one<T: std::str::FromStr>(
-            field: &'static str,
-            text: Option<&String>,
-            wanted: &str,
-        ) -> Result<Option<T>, ForwarderFault> {
-            let read = |text: &String| {
-                text.parse().map_err(|_| fault(field, format!("\"{text}\" is not a {wanted}")))
-            };
-            text.map(read).transpose()
+        type Read<T> = Result<Option<T>, ForwarderFault>;
+        fn one<T: FromStr>(field: &'static str, text: &Option<String>, wanted: &str) -> Read<T> {
+            let wrong = |text: &str| fault(field, format!("\"{text}\" is not a {wanted}"));
+            text.as_ref().map(|text| text.parse().map_err(|_| wrong(text))).transpose()
         }
-        fn address(field: &'static str, text: Option<&String>) -> Result<Option<KeyAddress>, ForwarderFault> {
-            let read = |text: &String| {
-                let network: Network = text.parse().map_err(|why: String| fault(field, why))?;
-                let none = || fault(field, "it has all addresses: leave it out");
-                KeyAddress::new(network.address, network.prefix).ok_or_else(none)
-            };
-            text.map(read).transpose()
+        fn address(field: &'static str, text: &Option<String>) -> Read<KeyAddress> {
+            let Some(text) = text else { return Ok(None) };
+            let network: Network = text.parse().map_err(|why: String| fault(field, why))?;
+            let none = || fault(field, "it has all addresses: leave it out");
+            KeyAddress::new(network.address, network.prefix).map(Some).ok_or_else(none)
         }
         let protocol = match self.protocol.as_deref() {
             Some("tcp") => Some(6),
             Some("udp") => Some(17),
             Some("icmp") => Some(1),
             Some("icmpv6") => Some(58),
-            _ => one(
-                "key.protocol",
-                self.protocol.as_ref(),
-                "protocol: write tcp, udp, icmp, icmpv6, or a number",
-            )?,
+            _ => {
+                let wanted = "protocol: write tcp, udp, icmp, icmpv6, or a number";
+                one("key.protocol", &self.protocol, wanted)?
+            }
         };
         let key = FlowKey {
-            source: address("key.source", self.source.as_ref())?,
-            source_port: one("key.source-port", self.source_port.as_ref(), "port")?,
-            destination: address("key.destination", self.destination.as_ref())?,
-            destination_port: one("key.destination-port", self.destination_port.as_ref(), "port")?,
+            source: address("key.source", &self.source)?,
+            source_port: one("key.source-port", &self.source_port, "port")?,
+            destination: address("key.destination", &self.destination)?,
+            destination_port: one("key.destination-port", &self.destination_port, "port")?,
             protocol,
         };
         key.check().map(|()| key).map_err(|error| fault("key", error.to_string()))
@@ -351,7 +396,14 @@ impl ForwarderRequest {
     /// A fault of the program, its maps or its state.
     pub fn prepare(&self, prices: &RouterPrices, seed: u64) -> Result<Forwarder, PrepareError> {
         let program = Program::clone(&self.program);
-        self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
+        let forwarder = Forwarder::prepare(program, self.installation.clone(), prices, seed)?;
+        if let Some(data) = &self.data
+            && !forwarder.state().set(data)
+        {
+            let (size, used) = (data.len() as u32, forwarder.verified().state_size());
+            return Err(PrepareError::State { size, used });
+        }
+        Ok(forwarder)
     }
 
     /// Prepares it as a replacement: with key, path and links of the installed one, and as much of its maps
@@ -368,16 +420,6 @@ impl ForwarderRequest {
         let Installation { name, program, state, .. } = self.installation.clone();
         let installation = Installation { name, program, state, ..before.installation().clone() };
         before.prepare_instead(Program::clone(&self.program), installation, prices, seed)
-    }
-
-    fn with_data(&self, forwarder: Forwarder) -> Result<Forwarder, PrepareError> {
-        if let Some(data) = &self.data
-            && !forwarder.state().set(data)
-        {
-            let (size, used) = (data.len() as u32, forwarder.verified().state_size());
-            return Err(PrepareError::State { size, used });
-        }
-        Ok(forwarder)
     }
 }
 
@@ -400,12 +442,9 @@ pub fn digits(bytes: &[u8]) -> String {
 /// # Errors
 /// If there are other characters, or half a byte.
 pub fn hexadecimal(text: &str) -> Result<Vec<u8>, ForwarderFault> {
-    let digits: Option<Vec<u8>> = text
-        .chars()
-        .filter(|char| !char.is_ascii_whitespace())
-        .map(|char| char.to_digit(16).map(|digit| digit as u8))
-        .collect();
-    match digits {
+    let digits = text.chars().filter(|char| !char.is_ascii_whitespace());
+    let digits = digits.map(|char| char.to_digit(16).map(|digit| digit as u8));
+    match digits.collect::<Option<Vec<u8>>>() {
         Some(digits) if digits.len() % 2 == 0 => {
             Ok(digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect())
         }
@@ -671,7 +710,7 @@ mod tests {
         );
         // A program that the verifier refuses is named by its object.
         let mut request = read(monitor()).unwrap();
-        let code = longwire_program::assemble("r0 = *(u8 *)(r1 + 0)\nexit").unwrap();
+        let code = assemble("r0 = *(u8 *)(r1 + 0)\nexit").unwrap();
         request.program = Arc::new(Program::new("peek", code, []));
         let written = WrittenForwarder { program: "build/mine.o".into(), ..WrittenForwarder::default() };
         let told = written.refused(&request.prepare(&RouterPrices::default(), 1).unwrap_err()).to_string();

@@ -1,10 +1,9 @@
 //! A router's levels above the data path, and requests for places there.
 
-use crate::settings::{ControlSettings, SlowPathSettings};
-use crate::words::LevelWait;
+use crate::settings::{ControlSettings, LevelWait, SlowPathSettings};
 use longwire_block::Settings;
 use longwire_punt::services::Native;
-use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request, TRIP};
+use longwire_punt::{Capacity, Limits, Request, TRIP};
 use longwire_units::{Nanos, Probability};
 
 /// Capacities of a router's slow path and its control level.
@@ -88,31 +87,5 @@ impl AboveRequest {
         let patience = usual.patience.max(self.within + self.within);
         let reserved = self.request.packets.saturating_mul(TRIP);
         Limits { answer_within: self.within, patience, drops: self.drops, reserved, ..usual }
-    }
-}
-
-/// The guarantees given on both levels of a router.
-#[derive(Debug, Clone)]
-pub struct Promises {
-    slow: Admission,
-    control: Admission,
-}
-
-impl Promises {
-    /// No guarantees yet.
-    pub const fn new(levels: &RouterLevels) -> Self {
-        Self { slow: Admission::new(levels.slow), control: Admission::new(levels.control) }
-    }
-
-    /// Guarantees what `above` asks for.
-    ///
-    /// # Errors
-    /// The capacities that would be exceeded, or the name is taken.
-    pub fn admit(&mut self, above: &AboveRequest) -> Result<(), DoesNotFit> {
-        let admission = match above.receiver {
-            Receiver::Service(_) => &mut self.slow,
-            Receiver::Process => &mut self.control,
-        };
-        admission.admit(&above.name, above.request)
     }
 }

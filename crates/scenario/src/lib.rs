@@ -6,41 +6,26 @@
 //! plan.
 #![forbid(unsafe_code)]
 
-mod attachment;
 mod contradictions;
-mod direction;
 mod event;
 mod event_text;
 mod file;
-mod file_forwarder;
 mod file_router;
 mod forwarder_plan;
-mod implied;
 mod level_plan;
-mod level_request;
 pub mod library;
 mod link_edit;
-mod nesp_plan;
-mod other_kind;
-mod places;
 mod plan;
 mod plan_links;
 mod plan_nodes;
-mod plan_routes;
-mod port_queues;
 mod program_plan;
-mod queue_choice;
 mod read;
-mod reference;
 mod resolve;
 mod router_plan;
 mod schema;
 mod settings;
 mod source;
-mod source_edit;
 mod staged;
-mod steering;
-mod words;
 
 pub use address::{Mac, Network, RouteTarget};
 pub use contradictions::{Contradiction, contradictions};
@@ -51,29 +36,27 @@ pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
     fields_of_programs, hexadecimal,
 };
-pub use implied::{implied_block, implied_kind, implied_param, implied_removal, kind_hint, with_defaults};
-pub use level_plan::{AboveRequest, Promises, Receiver, RouterLevels, nanoseconds_of};
-pub use link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
-pub use nesp_plan::Nesp;
-pub use places::Places;
+pub use level_plan::{AboveRequest, Receiver, RouterLevels, nanoseconds_of};
+pub use link_edit::{
+    BlockPatch, FaultPlace, LinkFault, implied_block, implied_kind, implied_param, implied_removal,
+    kind_hint, link_edit, unplanned_target, with_defaults,
+};
 pub use plan::{
     AddressRule, Attachment, Bridge, ControlEnd, Delays, DriverSettings, End, EngineSettings, Fidelity, Host,
-    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, PortSide, Profile, Route,
-    Routes, Segment, Source, Stage, Steer,
+    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, Nesp, Owners, PairRule, Places, Plan, Port, PortSide,
+    Profile, Route, Routes, Segment, Source, Stage, Steer,
 };
 pub use program_plan::near_shipped;
 pub use quoting::quoted;
-pub use reference::reference;
 pub use resolve::medium_edit;
 pub use router_plan::{
     RouteChange, Router, RouterEvent, RouterNeighbour, RouterPort, RouterRoute, WrittenHop, WrittenRoute,
     gateway_of,
 };
-pub use schema::schema_with;
-pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
+pub use schema::{reference, schema};
+pub use settings::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
+pub use source::{KeyFault, SourceSite, source_edits, source_rows};
 pub use staged::{NextStage, advanced, next_stage};
-pub use steering::unplanned_target;
-pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
 use longwire_document::{address, edit, finding, quoting, row, setting_schema, template, written};
@@ -131,7 +114,14 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
 /// # Errors
 /// Everything that is wrong with it, each with place and fix.
 pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
-    parse_with(file, text, &longwire_link::registry())
+    let mut findings = finding::Findings::new(file, text);
+    let registry = longwire_link::registry();
+    let resolved = resolved((file, text), None, &registry, &mut findings);
+    let plan = resolved.map(|Resolved { mut plan, stages, .. }| {
+        plan.stages = plans_of_stages(&plan, text, stages, &mut findings);
+        plan
+    });
+    finished(text, plan, findings)
 }
 
 /// The plan of a scenario that is known to be valid, such as one of a test.
@@ -140,20 +130,6 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
 /// If it is not valid, with every error.
 pub fn plan_of(text: &str) -> Plan {
     parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
-}
-
-/// Reads a scenario whose links can have the blocks in `registry`.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
-    let mut findings = finding::Findings::new(file, text);
-    let plan =
-        resolved((file, text), None, registry, &mut findings).map(|Resolved { mut plan, stages, .. }| {
-            plan.stages = plans_of_stages(&plan, text, stages, &mut findings);
-            plan
-        });
-    finished(text, plan, findings)
 }
 
 /// Reads a scenario to which a run of `before` is brought that has lasted for `elapsed`: ports of the same
@@ -244,9 +220,4 @@ fn stage(before: &Plan, (now, next): (&str, &str), time: Nanos) -> Result<Plan, 
             (format!("from then on, {}: {}", found.field, found.what), found.fix)
         })
     })
-}
-
-/// The JSON schema (draft 2020-12) of scenario files.
-pub fn schema() -> serde_json::Value {
-    schema_with(&longwire_link::registry())
 }

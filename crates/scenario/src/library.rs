@@ -4,10 +4,10 @@
 //! `[[link]]`: for both directions, for `forward` (to the user, down), and for `backward` (from the user,
 //! up).
 
-pub use crate::direction::Direction;
-use crate::file::{BlockText, ProfileFile};
+use crate::file::{BlockText, ProfileFile, overlaid};
 use crate::finding::{Findings, ScenarioError};
-use crate::plan::{Plan, Profile};
+use crate::plan::Plan;
+pub use crate::plan_links::Direction;
 use crate::read::read_profile;
 use longwire_block::{Settings, Spec, Values};
 use longwire_link::transmit::trace::TraceSettings;
@@ -131,35 +131,31 @@ pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result
 impl ProfileFile {
     /// The settings of one direction.
     pub(crate) fn direction(&self, direction: Direction) -> Vec<BlockText> {
-        let own = &self.directions[direction as usize];
-        let kept = self.blocks.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
-        kept.chain(own).cloned().collect()
+        overlaid(&self.blocks, &self.directions[direction as usize]).into_iter().cloned().collect()
     }
 }
 
 fn figures(plan: &Plan, link: usize) -> Figures {
-    let profile = plan.profile(link);
+    let figure = |key, none: &str, shown: fn(&Spec, &Values) -> String| {
+        plan.profile(link).block(key).map_or(none.into(), |(spec, values)| shown(spec, values))
+    };
     Figures {
-        rate: rate(profile),
-        delay: delay(profile),
-        loss: profile.block("loss").map_or("none".into(), |(spec, values)| match spec.kind {
+        rate: figure("rate", "unlimited", |spec, values| match spec.kind {
+            "trace" => format!("about {}", rounded(TraceSettings::of(values).file.mean())),
+            _ => print(spec, values, 0),
+        }),
+        delay: figure("delay", "0 ms", |spec, values| match spec.kind {
+            "jitter" => format!("{} ± {}", print(spec, values, 0), print(spec, values, 1)),
+            _ => print(spec, values, 0),
+        }),
+        loss: figure("loss", "none", |spec, values| match spec.kind {
             "burst" => format!("{} in bursts of {}", print(spec, values, 0), print(spec, values, 1)),
             _ => print(spec, values, 0),
         }),
-        queue: profile.block("queue").map_or("1000 packets".into(), |(spec, values)| match spec.kind {
+        queue: figure("queue", "1000 packets", |spec, values| match spec.kind {
             "tail-drop" => print(spec, values, 0),
             kind => format!("{kind}, {}", print(spec, values, 0)),
         }),
-    }
-}
-
-fn rate(profile: &Profile) -> String {
-    match profile.block("rate") {
-        None => "unlimited".into(),
-        Some((spec, values)) if spec.kind == "trace" => {
-            format!("about {}", rounded(TraceSettings::of(values).file.mean()))
-        }
-        Some((spec, values)) => print(spec, values, 0),
     }
 }
 
@@ -167,16 +163,6 @@ fn rate(profile: &Profile) -> String {
 fn rounded(Rate(rate): Rate) -> Rate {
     let unit = 10u64.pow(rate.checked_ilog10().unwrap_or(0).saturating_sub(1));
     Rate((rate + unit / 2) / unit * unit)
-}
-
-fn delay(profile: &Profile) -> String {
-    match profile.block("delay") {
-        None => "0 ms".into(),
-        Some((spec, values)) if spec.kind == "jitter" => {
-            format!("{} ± {}", print(spec, values, 0), print(spec, values, 1))
-        }
-        Some((spec, values)) => print(spec, values, 0),
-    }
 }
 
 fn print(spec: &Spec, values: &Values, at: usize) -> String {

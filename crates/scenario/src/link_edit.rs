@@ -1,9 +1,11 @@
-//! Changes of a link's blocks, from text: for events, the command line and the API alike.
+//! Changes of a link's blocks, from text: for events, the command line and the API alike. What a bare setting
+//! implies, hints about unreadable values, and links that filters steer packets to, whose paths are planned
+//! before the run.
 
-use crate::finding::name_hint;
-use crate::implied::{bare, implied_block, implied_param, implied_removal, kind_hint, near};
+use crate::finding::{name_hint, suggestion};
 use longwire_block::change::{Blocks, Edit};
-use longwire_block::{Spec, SpecError, Value, Values};
+use longwire_block::{Param, ParamKind, Settings, Spec, SpecError, Value, Values};
+use longwire_link::filter::rules::RulesSettings;
 use longwire_link::{NONE, without};
 use std::path::Path;
 
@@ -63,11 +65,7 @@ pub fn link_edit(
         }
     };
     let read = (0..patch.params.len()).map(|number| param_value(registry, spec, &patch, number, folder));
-    let (read, faults): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
-    if !faults.is_empty() {
-        return Err(faults.into_iter().filter_map(Result::err).collect());
-    }
-    let given: Vec<(usize, Value)> = read.into_iter().flatten().collect();
+    let given = all_or_faults(read)?;
     let texts = given.iter().zip(patch.params);
     let mut texts: Vec<_> =
         texts.map(|((at, _), (_, text))| (spec.params[*at].name, (*text).to_owned())).collect();
@@ -85,6 +83,15 @@ pub fn link_edit(
         }
         _ => Ok(edit),
     }
+}
+
+/// All that was read, or all faults, if there are any.
+pub(crate) fn all_or_faults<T, E>(read: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, Vec<E>> {
+    let (read, faults): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+    if faults.is_empty() {
+        return Ok(read.into_iter().flatten().collect());
+    }
+    Err(faults.into_iter().filter_map(Result::err).collect())
 }
 
 /// The index in the spec, and the value, of the patch's parameter of this number.
@@ -121,13 +128,11 @@ fn kept(
     given: &[(usize, Value)],
 ) -> Vec<(&'static str, String)> {
     let Some((own, values)) = own.filter(|(own, _)| !own.is(spec)) else { return Vec::new() };
-    let needed = spec
-        .params
-        .iter()
-        .enumerate()
-        .filter(|(at, param)| param.default.is_required() && given.iter().all(|(other, _)| other != at));
+    let is_given = |at: usize| given.iter().any(|(other, _)| *other == at);
+    let all = spec.params.iter().enumerate();
+    let needed = all.filter(|(at, param)| param.default.is_required() && !is_given(*at));
     let of_own = needed.filter_map(|(_, param)| {
-        let at = own.params.iter().position(|other| other.name == param.name)?;
+        let at = own.place(param.name)?;
         let text = values.at(at).print(own.params[at].kind);
         param.read(&text).is_ok().then_some((param.name, text))
     });
@@ -153,4 +158,124 @@ pub(crate) fn no_such_parameter(spec: &Spec, name: &str) -> (String, String) {
 
 fn fault(place: FaultPlace, what: impl Into<String>, fix: impl Into<String>) -> LinkFault {
     LinkFault { place, what: what.into(), fix: fix.into() }
+}
+
+/// All blocks of a link with `blocks` in the scenario: each other key has its first kind, if that has no
+/// required parameters.
+pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
+    let mut all = blocks.clone();
+    for (place, spec) in registry.iter().enumerate() {
+        let first = registry[..place].iter().all(|other| other.key != spec.key);
+        if first
+            && all.iter().all(|(other, _)| other.key != spec.key)
+            && let Ok(values) = Values::read(spec, &[])
+        {
+            all.push((spec, values));
+        }
+    }
+    all
+}
+
+/// The kind of `key` that a bare value names: `queue = "codel"`.
+pub fn implied_kind(registry: &[&'static Spec], key: &str, value: &str) -> Option<&'static Spec> {
+    let mut of_key = registry.iter().copied().filter(|spec| spec.key == key);
+    let first = of_key.clone().next()?;
+    let named = of_key.find(|spec| spec.kind == value.trim())?;
+    first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
+}
+
+/// The spec that removes a link's block of `key`, if a bare value asks for that: `loss = "none"`, `loss =
+/// ""`, and `loss=[]` as text.
+pub fn implied_removal(key: &str, value: &str) -> Option<&'static Spec> {
+    without(key).filter(|_| ["", "[]", NONE].contains(&value.trim()))
+}
+
+/// A hint for a bare value of `key` that can't be read: the kind that it resembles, or all kinds.
+pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<String> {
+    let value = value.trim();
+    let kinds: Vec<&str> = registry.iter().filter(|spec| spec.key == key).map(|spec| spec.kind).collect();
+    if value.is_empty() && !kinds.is_empty() {
+        let neutral = match key {
+            "rate" => "\"unlimited\"",
+            "delay" => "\"0 ms\"",
+            "queue" => "\"unlimited\", or how much may wait",
+            "state" => "\"up\"",
+            _ => return None,
+        };
+        return Some(format!("a link always has a {key}: write {neutral}"));
+    }
+    if kinds.len() < 2 || !value.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    let hint = match suggestion(value, kinds.iter().copied()) {
+        Some(near) => format!("did you mean the kind \"{near}\"?"),
+        None => format!("it is not a kind either; there are {}", kinds.join(", ")),
+    };
+    Some(hint)
+}
+
+/// The spec that settings of `key` imply on a link whose present block is `block`: the present one if it has
+/// all `named` parameters (none is the one that a bare value sets), else the key's first that has.
+pub fn implied_block(
+    registry: &[&'static Spec],
+    block: Option<&'static Spec>,
+    key: &str,
+    named: &[Option<&str>],
+) -> Option<&'static Spec> {
+    let mut of_key = registry.iter().copied().filter(|spec| spec.key == key);
+    let first = of_key.clone().next()?;
+    let has_all =
+        |spec: &&Spec| named.iter().all(|name| spec.place(name.unwrap_or(first.params[0].name)).is_some());
+    block.filter(|own| has_all(own)).or_else(|| of_key.find(has_all)).or(Some(first))
+}
+
+/// The index of the parameter `name` in a spec; none is the one that a bare value of the key sets.
+pub fn implied_param(registry: &[&'static Spec], spec: &Spec, name: Option<&str>) -> Option<usize> {
+    if let Some(name) = name {
+        return spec.place(name);
+    }
+    let first = registry.iter().find(|first| first.key == spec.key)?;
+    spec.place(first.params[0].name).or(Some(0))
+}
+
+/// A suggestion for a text that is none of a setting's words.
+pub(crate) fn near(param: &Param, text: &str) -> String {
+    let ParamKind::Choice(words) = param.kind else { return String::new() };
+    let near = suggestion(text, words.iter().copied());
+    near.map(|near| format!("did you mean \"{near}\"?")).unwrap_or_default()
+}
+
+/// An error's text without the parameter's name, which the field shows already.
+pub(crate) fn bare(error: &SpecError) -> String {
+    match error {
+        SpecError::Unit { source, .. } => source.to_string(),
+        SpecError::Text { what, .. } => what.clone(),
+        SpecError::Outside { text, wanted, .. } => {
+            format!("\"{}\" is out of range; write {wanted}", text.escape_debug())
+        }
+        SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
+        other => other.to_string(),
+    }
+}
+
+/// The links that the filter among `blocks` names, each once, in order.
+pub(crate) fn targets(blocks: &Blocks) -> Vec<String> {
+    let filter = blocks.iter().find(|(spec, _)| (spec.key, spec.kind) == ("filter", "rules"));
+    filter.map(|(_, values)| names(values)).unwrap_or_default()
+}
+
+/// The first link that an edit's filter steers to without a planned path, for a link whose scenario had the
+/// blocks `planned`: targets must be the scenario's, at the same index.
+pub fn unplanned_target(planned: &Blocks, edit: &Edit) -> Option<String> {
+    if (edit.spec.key, edit.spec.kind) != ("filter", "rules") {
+        return None;
+    }
+    let known = targets(planned);
+    let named = edit.fresh.as_ref().map(names).unwrap_or_default();
+    let mut each = named.into_iter().enumerate();
+    each.find(|(place, name)| known.get(*place) != Some(name)).map(|(_, name)| name)
+}
+
+fn names(values: &Values) -> Vec<String> {
+    RulesSettings::of(values).rules.targets().map(String::from).collect()
 }

@@ -3,25 +3,25 @@
 //! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes are
 //! connected.
 
-pub use crate::attachment::{Attachment, ControlEnd, DriverSettings, PortSide};
 use crate::event::Event;
 use crate::finding::Finding;
 use crate::forwarder_plan::PlannedForwarder;
-use crate::places::Places;
-pub use crate::plan_links::{Delays, Link, LinkRequest, Medium, Profile, Steer};
-pub use crate::plan_nodes::{Bridge, End, Host, HostRoute, Port, Segment};
-pub use crate::plan_routes::{Route, Routes};
+pub use crate::plan_links::{Delays, Link, LinkRequest, Medium, Profile, Route, Routes, Steer};
+pub use crate::plan_nodes::{
+    Attachment, Bridge, ControlEnd, DriverSettings, End, Host, HostRoute, Owners, Places, Port, PortSide,
+    Segment,
+};
 use crate::router_plan::{Router, RouterEvent};
 pub use crate::settings::{BridgeSettings, EngineSettings, Fidelity, LARGEST_POOL};
+use crate::settings::{NespAllow, Routing};
 pub use crate::source::Source;
-use crate::words::Routing;
 use longwire_block::Value;
 use longwire_block::flow::Aim;
 use longwire_drivers::{Backend, Driver};
 use longwire_units::Nanos;
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A scenario after all checks.
@@ -84,7 +84,7 @@ pub struct Plan {
     /// By the place of a link that changes: all its delays combined.
     pub changing_delays: HashMap<u32, Delays>,
     /// Access to settings by frames, if enabled.
-    pub nesp: Option<crate::nesp_plan::Nesp>,
+    pub nesp: Option<Nesp>,
     /// Warnings: valid, but probably mistakes.
     pub notes: Vec<Finding>,
 }
@@ -241,8 +241,7 @@ impl Plan {
     /// # Panics
     /// If there is no such link.
     pub fn least_delay(&self, place: usize) -> Nanos {
-        let changed = self.changing_delays.get(&(place as u32));
-        changed.map_or(self.profile(place).delays.least, |delays| delays.least)
+        self.delays(place).least
     }
 
     /// The shortest time from transmission on the link at `place` to departure, over the whole run. Unlike
@@ -251,8 +250,12 @@ impl Plan {
     /// # Panics
     /// If there is no such link.
     pub fn shortest_delay(&self, place: usize) -> Nanos {
-        let changed = self.changing_delays.get(&(place as u32));
-        changed.map_or(self.profile(place).delays.shortest, |delays| delays.shortest)
+        self.delays(place).shortest
+    }
+
+    /// The delays of the link at `place` over the whole run.
+    fn delays(&self, place: usize) -> &Delays {
+        self.changing_delays.get(&(place as u32)).unwrap_or(&self.profile(place).delays)
     }
 
     /// The name of an end of a link.
@@ -260,9 +263,83 @@ impl Plan {
     /// # Panics
     /// If it is not of this plan.
     pub fn end_name(&self, end: End) -> &str {
-        match end {
-            End::Bridge(index) => &self.bridges[index as usize].name,
-            End::Port(place) => &self.ports[place as usize].name,
-        }
+        end.name(&self.bridges, &self.ports)
     }
+
+    /// The names of a link's ends.
+    ///
+    /// # Panics
+    /// If it is not of this plan.
+    pub fn ends_of(&self, link: &Link) -> [&str; 2] {
+        [link.from, link.to].map(|end| self.end_name(end))
+    }
+
+    /// In real time, the port's place for each queue of each port, in order.
+    pub fn queue_places(&self) -> impl Iterator<Item = u16> {
+        (0u16..).zip(&self.ports).flat_map(|(place, port)| (0..port.queues).map(move |_| place))
+    }
+
+    /// Number of workers that share this segment in real time, from the first: more than one if its ports
+    /// have several queues.
+    ///
+    /// # Panics
+    /// If there is no such segment.
+    pub fn segment_queues(&self, segment: u32) -> u16 {
+        let ports = &self.segments[segment as usize].ports;
+        ports.first().map_or(1, |&place| self.ports[usize::from(place)].queues)
+    }
+
+    /// A warning about a queue chosen for packets of this router: no first link has several, or there is no
+    /// link.
+    pub fn one_queue(&self, router: u32) -> Option<String> {
+        let mut links = self.first_links(router).peekable();
+        let name = &self.routers[router as usize].name;
+        if links.peek().is_none() {
+            return Some(format!(
+                "no link begins at \"{name}\": there is no queue to choose, and this has no effect; join \
+                 a link to it with a queue of kind priority, wf2q+ or hfsc"
+            ));
+        }
+        // Classes can be chosen from outside.
+        let queue = |link: &Link| self.profiles[link.profile as usize].block("queue");
+        if links.any(|link| queue(link).is_some_and(|(spec, _)| spec.place("classes").is_some())) {
+            return None;
+        }
+        Some(format!(
+            "no link that begins at \"{name}\" has more than one queue: this has no effect; give one a \
+             queue of kind priority, wf2q+ or hfsc"
+        ))
+    }
+
+    /// The links that begin at a router's ports, on either side, or at bridges attached to them.
+    fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
+        let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
+        let own = move |place: u16| {
+            of_router(place) || self.ports[usize::from(place)].attachment.far().is_some_and(of_router)
+        };
+        let is_far = move |port: &&Port| port.attachment.far().is_some_and(of_router);
+        let hung = self.ports.iter().filter(|port| port.router.is_none()).filter(is_far);
+        let hung: HashSet<u32> = hung.map(|port| port.segment).collect();
+        self.links.iter().filter(move |link| match (link.from, link.to) {
+            (End::Port(place), _) => own(place),
+            // It leads to the router.
+            (End::Bridge(_), End::Port(place)) if own(place) => false,
+            (End::Bridge(bridge), _) => hung.contains(&self.bridges[bridge as usize].segment),
+        })
+    }
+}
+
+/// Section `[nesp]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nesp {
+    /// The file with the shared key; it was valid when the scenario was read.
+    pub key_file: PathBuf,
+    /// Places of the ports that allow it.
+    pub ports: Vec<u16>,
+    /// Address and port of NESP over UDP and IPv4, if enabled.
+    pub udp: Option<(Ipv4Addr, u16)>,
+    /// Address and port of NESP over UDP and IPv6, if enabled.
+    pub udp6: Option<(Ipv6Addr, u16)>,
+    /// The allowed operations.
+    pub allow: NespAllow,
 }

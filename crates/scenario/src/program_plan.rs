@@ -141,13 +141,8 @@ fn targets(text: &str) -> Result<Vec<(u32, Option<&str>)>, ForwarderFault> {
         Some((first, Some(exit.trim()).filter(|exit| !exit.is_empty())))
     }
     let none = |text: &str| {
-        fault(
-            "maps",
-            format!(
-                "\"{}\" leads nowhere: write NUMBER:PROGRAM, such as 1:stamp, or 1:",
-                text.escape_debug()
-            ),
-        )
+        let fix = "write NUMBER:PROGRAM, such as 1:stamp, or 1:";
+        fault("maps", format!("\"{}\" leads nowhere: {fix}", text.escape_debug()))
     };
     text.split(',').map(|each| one(each).ok_or_else(|| none(each))).collect()
 }

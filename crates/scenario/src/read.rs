@@ -6,11 +6,10 @@ use crate::file::{
     ProfileFile, ProfileSection, Source, SourceKeys,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
-use crate::implied::{implied_kind, implied_removal};
-use crate::other_kind::other_kind;
+use crate::link_edit::{implied_kind, implied_removal};
 use crate::row::Params;
 use crate::settings::ScenarioSettings;
-use crate::source_edit::source_keys;
+use crate::source::source_keys;
 use longwire_block::{Settings as _, Spec};
 use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
@@ -20,21 +19,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections of a file.
-const SECTIONS: [&str; 13] = [
-    "engine",
-    "fidelity",
-    "nesp",
-    "host",
-    "port",
-    "bridge",
-    "router",
-    "forwarder",
-    "link",
-    "medium",
-    "path",
-    "source",
-    "at",
-];
+const SECTIONS: &str = "engine fidelity nesp host port bridge router forwarder link medium path source at";
 
 /// Parameters of the rate block that may also be keys of the link.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
@@ -88,16 +73,31 @@ pub(crate) fn read_profile(
     let blocks = reader.blocks("profile", root.get_mut());
     let [forward, backward] = ["forward", "backward"].map(|way| {
         let Some(mut item) = root.get_mut().remove(way) else { return Some(Vec::new()) };
-        let blocks = match item.get_mut() {
-            DeValue::Table(table) => reader.blocks(way, table),
-            _ => Vec::new(),
-        };
+        let blocks = reader.blocks_in(way, &mut item);
         reader.table::<ProfileSection>(way, item, &keys).map(|ProfileSection {}| blocks)
     });
     let others: Vec<&str> = keys.iter().copied().chain(["forward", "backward"]).collect();
     let item = Spanned::new(root.span(), DeValue::Table(root.into_inner()));
     let named: ProfileFile = reader.table("profile", item, &others)?;
     Some(ProfileFile { blocks, directions: [forward?, backward?], ..named })
+}
+
+/// The key at the top level of a file that shows that it is no scenario, what it is, and the command for it.
+fn other_kind(root: &DeTable<'_>, file: &str) -> Option<(Range<usize>, &'static str, String)> {
+    if ["host", "port", "link"].iter().any(|section| root.contains_key(*section)) {
+        return None;
+    }
+    root.iter().find_map(|(key, _)| {
+        let (kind, command) = match key.get_ref().as_ref() {
+            "axes" | "scenario" => ("a sweep", format!("longwire sweep run {file}")),
+            "walker" | "tle" | "station" => {
+                ("a request for a constellation", format!("longwire constellation {file} --output FOLDER"))
+            }
+            "machine" => ("a list of machines", format!("longwire partition SCENARIO --machines {file}")),
+            _ => return None,
+        };
+        Some((key.span(), kind, command))
+    })
 }
 
 /// The text as TOML.
@@ -128,26 +128,25 @@ struct Reader<'r, 'f, 't> {
 
 impl Reader<'_, '_, '_> {
     fn section(&mut self, file: &mut File, key: &Key<'_>, item: Item<'_>) {
-        match key.get_ref().as_ref() {
-            "engine" => file.engine = self.table("engine", item, &[]),
-            "fidelity" => file.fidelity = self.table("fidelity", item, &[]),
-            "nesp" => file.nesp = self.table("nesp", item, &[]),
-            "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
-            "port" => file.port = self.entries("port", item, Self::port),
-            "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
-            "router" => file.router = self.entries("router", item, |r, i| r.table("router", i, &[])),
-            "forwarder" => {
-                file.forwarder = self.entries("forwarder", item, |r, i| r.table("forwarder", i, &[]));
-            }
-            "link" => file.link = self.entries("link", item, Self::link),
-            "medium" => file.medium = self.entries("medium", item, Self::medium),
-            "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
-            "source" => file.source = self.entries("source", item, Self::source),
-            "at" => file.at = self.entries("at", item, Self::at),
-            other => {
+        let section: &str = key.get_ref();
+        match section {
+            "engine" => file.engine = self.table(section, item, &[]),
+            "fidelity" => file.fidelity = self.table(section, item, &[]),
+            "nesp" => file.nesp = self.table(section, item, &[]),
+            "host" => file.host = self.entries(section, item, |r, i| r.table(section, i, &[])),
+            "port" => file.port = self.entries(section, item, Self::port),
+            "bridge" => file.bridge = self.entries(section, item, |r, i| r.table(section, i, &[])),
+            "router" => file.router = self.entries(section, item, |r, i| r.table(section, i, &[])),
+            "forwarder" => file.forwarder = self.entries(section, item, |r, i| r.table(section, i, &[])),
+            "link" => file.link = self.entries(section, item, Self::link),
+            "medium" => file.medium = self.entries(section, item, Self::medium),
+            "path" => file.path = self.entries(section, item, |r, i| r.table(section, i, &[])),
+            "source" => file.source = self.entries(section, item, Self::source),
+            "at" => file.at = self.entries(section, item, Self::at),
+            _ => {
                 let whole = ScenarioSettings::SPEC.params.iter().map(|param| param.name);
-                let known: Vec<&str> = whole.chain(SECTIONS).collect();
-                self.unknown(key.span(), "", other, &known);
+                let known: Vec<&str> = whole.chain(SECTIONS.split(' ')).collect();
+                self.unknown(key.span(), "", section, &known);
             }
         }
     }
@@ -160,31 +159,20 @@ impl Reader<'_, '_, '_> {
         read: impl Fn(&mut Self, Item<'_>) -> Option<T>,
     ) -> Vec<T> {
         let span = item.span();
-        match item.into_inner() {
-            DeValue::Array(list) => list.into_iter().filter_map(|item| read(self, item)).collect(),
-            _ => {
-                let what = format!("{section} is a list of entries");
-                self.findings.error(
-                    span,
-                    section,
-                    what,
-                    format!("write [[{section}]], with two brackets each"),
-                );
-                Vec::new()
-            }
-        }
+        let DeValue::Array(list) = item.into_inner() else {
+            let fix = format!("write [[{section}]], with two brackets each");
+            self.findings.error(span, section, format!("{section} is a list of entries"), fix);
+            return Vec::new();
+        };
+        list.into_iter().filter_map(|item| read(self, item)).collect()
     }
 
     /// A table as a `T`; `others` are keys that were taken out before.
     fn table<T: DeserializeOwned>(&mut self, section: &str, item: Item<'_>, others: &[&str]) -> Option<T> {
         let span = item.span();
         let DeValue::Table(mut table) = item.into_inner() else {
-            self.findings.error(
-                span,
-                section,
-                format!("{section} is a table of keys"),
-                format!("write [{section}]"),
-            );
+            let what = format!("{section} is a table of keys");
+            self.findings.error(span, section, what, format!("write [{section}]"));
             return None;
         };
         let label = label(section, &table);
@@ -253,10 +241,8 @@ impl Reader<'_, '_, '_> {
             ([], None) => format!("there are {}", known.join(", ")),
             ([key], _) => format!("it belongs to {key}: write {key} = {{ {given} = \"…\" }}"),
             ([others @ .., last], _) => {
-                format!(
-                    "it belongs to {} or {last}: write {last} = {{ {given} = \"…\" }}, for example",
-                    others.join(", ")
-                )
+                let all = others.join(", ");
+                format!("it belongs to {all} or {last}: write {last} = {{ {given} = \"…\" }}, for example")
             }
         };
         let what = if label.is_empty() { "section" } else { "key" };
@@ -278,27 +264,21 @@ impl Reader<'_, '_, '_> {
     fn link(&mut self, mut item: Item<'_>) -> Option<Link> {
         let span = item.span();
         let keys = self.block_keys();
-        let (mut blocks, mut ways) = (Vec::new(), Vec::new());
+        let (mut blocks, mut directions) = (Vec::new(), [Some(None), Some(None)]);
         if let DeValue::Table(table) = item.get_mut() {
             let label = label("link", table);
             blocks = self.blocks(&label, table);
-            for way in ["forward", "backward"] {
-                if let Some(mut inner) = table.remove(way) {
-                    let label = format!("{label}, {way}");
-                    let blocks = match inner.get_mut() {
-                        DeValue::Table(table) => self.blocks(&label, table),
-                        _ => Vec::new(),
-                    };
-                    let direction: Option<Direction> = self.table(&label, inner, &keys);
-                    ways.push((way, direction.map(|own| own.map(|own| DirectionKeys { blocks, ..own }))));
-                }
-            }
+            directions = ["forward", "backward"].map(|way| {
+                let Some(mut inner) = table.remove(way) else { return Some(None) };
+                let label = format!("{label}, {way}");
+                let blocks = self.blocks_in(&label, &mut inner);
+                let direction: Direction = self.table(&label, inner, &keys)?;
+                Some(Some(direction.map(|own| DirectionKeys { blocks, ..own })))
+            });
         }
         let link: Link = self.table("link", item, &keys)?;
-        let (mut forward, mut backward) = (None, None);
-        for (way, direction) in ways {
-            *(if way == "forward" { &mut forward } else { &mut backward }) = Some(direction?);
-        }
+        let [forward, backward] = directions;
+        let (forward, backward) = (forward?, backward?);
         Some(link.map(|link| link.map(|link| LinkKeys { blocks, span, forward, backward, ..link })))
     }
 
@@ -329,17 +309,22 @@ impl Reader<'_, '_, '_> {
         mut item: Item<'_>,
         names: &[&'static str],
     ) -> Option<(T, Params)> {
-        let mut params = Vec::new();
-        if let DeValue::Table(table) = item.get_mut() {
-            let label = label(section, table);
-            for &name in names {
-                if let Some(value) = table.remove(name) {
-                    let text = self.text(&format!("{label}, {name}"), value.span(), value.get_ref())?;
-                    params.push((name, text, value.span()));
-                }
-            }
-        }
+        let params = match item.get_mut() {
+            DeValue::Table(table) => self.taken(&label(section, table), names, table)?,
+            _ => Params::new(),
+        };
         Some((self.table(section, item, names)?, params))
+    }
+
+    /// Takes the values of these names out of a table, as text. None after an error.
+    fn taken(&mut self, label: &str, names: &[&'static str], table: &mut DeTable<'_>) -> Option<Params> {
+        let mut params = Params::new();
+        for &name in names {
+            let Some(value) = table.remove(name) else { continue };
+            let text = self.text(&format!("{label}, {name}"), value.span(), value.get_ref())?;
+            params.push((name, text, value.span()));
+        }
+        Some(params)
     }
 
     /// A change: first the registry's keys, then the rest.
@@ -354,36 +339,24 @@ impl Reader<'_, '_, '_> {
             {
                 *added.get_mut() = DeValue::String(sections_of(sections).into());
             }
-            if table.contains_key("source") {
-                keys = source_keys();
-                blocks.extend(self.settings(&label, (BACKGROUND, &keys), table, &span)?);
-            } else if table.contains_key("medium") {
-                keys = keys_of(MEDIA.iter().copied());
-                blocks.extend(self.settings(&label, (MEDIUM, &keys), table, &span)?);
+            let own = if table.contains_key("source") {
+                Some((BACKGROUND, source_keys()))
+            } else {
+                table.contains_key("medium").then(|| (MEDIUM, keys_of(MEDIA.iter().copied())))
+            };
+            if let Some((key, own)) = own {
+                let params = self.taken(&label, &own, table)?.into_iter();
+                let params: Vec<_> = params.map(|(name, text, at)| (Some(name.into()), text, at)).collect();
+                if !params.is_empty() {
+                    blocks.push(BlockText { key: key.into(), kind: None, params, span: span.clone() });
+                }
+                keys = own;
             } else {
                 blocks = self.blocks(&label, table);
             }
         }
         let at: At = self.table("at", item, &keys)?;
         Some(at.map(|at| at.map(|at| AtKeys { blocks, span, ..at })))
-    }
-
-    /// Takes the keys of a traffic source, or of a medium, out of a table. None after an error.
-    fn settings(
-        &mut self,
-        label: &str,
-        (whose, keys): (&str, &[&str]),
-        table: &mut DeTable<'_>,
-        span: &Range<usize>,
-    ) -> Option<Vec<BlockText>> {
-        let mut block = BlockText { key: whose.into(), kind: None, params: Vec::new(), span: span.clone() };
-        for key in keys {
-            let Some(item) = table.remove(*key) else { continue };
-            let at = item.span();
-            let text = self.text(&format!("{label}, {key}"), at.clone(), item.get_ref())?;
-            block.params.push((Some((*key).into()), text, at));
-        }
-        Some(if block.params.is_empty() { Vec::new() } else { vec![block] })
     }
 
     /// The link keys that are not in [`Link`] itself, each once.
@@ -396,6 +369,14 @@ impl Reader<'_, '_, '_> {
         let keys = self.block_keys();
         let found = keys.into_iter().filter_map(|key| Some((key, table.remove(key)?)));
         found.filter_map(|(key, item)| self.block(label, key, item)).collect()
+    }
+
+    /// Takes the keys of the registry out of a value, if it is a table.
+    fn blocks_in(&mut self, label: &str, item: &mut Item<'_>) -> Vec<BlockText> {
+        match item.get_mut() {
+            DeValue::Table(table) => self.blocks(label, table),
+            _ => Vec::new(),
+        }
     }
 
     fn block(&mut self, label: &str, key: &str, item: Item<'_>) -> Option<BlockText> {

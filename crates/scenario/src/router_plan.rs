@@ -8,8 +8,7 @@ use longwire_router::{
 };
 use longwire_sched::Weight;
 use longwire_units::Nanos;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// A router of the scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -179,7 +178,7 @@ impl<'t> WrittenRoute<'t> {
             // How it prints IPv6 discard routes.
             let is_nowhere = discard && (word, value) == ("dev", "lo");
             match (word, value) {
-                ("table", "main" | "254") => continue,
+                ("table", "main" | "254") => {}
                 ("table", _) => {
                     return Err(format!(
                         "a router has one table of routes, main, and no table {value}: leave it out"
@@ -190,10 +189,8 @@ impl<'t> WrittenRoute<'t> {
                         "a route has no MTU of its own here: give the port one (mtu), or the link".into()
                     );
                 }
-                _ => {}
-            }
-            if !is_nowhere && !WITH_VALUE.contains(&word) {
-                HopWords::note(&mut hops, word, value)?;
+                _ if is_nowhere || WITH_VALUE.contains(&word) => {}
+                _ => HopWords::note(&mut hops, word, value)?,
             }
         }
         let to = prefix.parse::<RouteTarget>()?.by(hops.iter().filter_map(|hop| hop.via));
@@ -263,9 +260,11 @@ impl<'t> HopWords<'t> {
             }
             "dev" => last.port.replace(value).is_some(),
             "weight" => {
-                let wrong = || format!("a next hop's weight is \"{value}\", it must be 1 to {MOST_WEIGHT}");
-                let weight = weight_of(value.parse().map_err(|_| wrong())?)?;
-                last.weight.replace(weight).is_some()
+                let wrong =
+                    |is: String| format!("a next hop's weight is {is}, it must be 1 to {MOST_WEIGHT}");
+                let number: i128 = value.parse().map_err(|_| wrong(format!("\"{value}\"")))?;
+                let weight = u16::try_from(number).ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight));
+                last.weight.replace(weight.ok_or_else(|| wrong(number.to_string()))?).is_some()
             }
             _ => {
                 let known = "via ADDRESS, dev PORT, weight NUMBER, nexthop";
@@ -282,15 +281,6 @@ impl<'t> HopWords<'t> {
         let Self { via, port, weight } = self;
         WrittenHop { via, port, weight: weight.unwrap_or(1) }
     }
-}
-
-/// A next hop's weight.
-///
-/// # Errors
-/// If it is out of range.
-fn weight_of(number: i128) -> Result<u16, String> {
-    let weight = u16::try_from(number).ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight));
-    weight.ok_or_else(|| format!("a next hop's weight is {number}, it must be 1 to {MOST_WEIGHT}"))
 }
 
 impl Router {
@@ -344,10 +334,7 @@ impl Router {
     /// Resolves a written next hop.
     fn next_hop(&self, written: &WrittenHop<'_>) -> Result<NextHop, String> {
         let WrittenHop { via, port, .. } = *written;
-        let named = match port {
-            Some(name) => Some(self.port(name).ok_or_else(|| self.no_port(name))?),
-            None => None,
-        };
+        let named = port.map(|name| self.port(name).ok_or_else(|| self.no_port(name))).transpose()?;
         let Some(via) = via else {
             let place = named.map_or(0, |port| port.place);
             return Ok(NextHop::Direct { port: place });
@@ -467,35 +454,10 @@ impl Router {
     }
 }
 
-impl fmt::Display for WrittenRoute<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.discard {
-            f.write_str("blackhole ")?;
-        }
-        write!(f, "{}", self.to)?;
-        for hop in &self.hops {
-            if self.hops.len() > 1 {
-                f.write_str(" nexthop")?;
-            }
-            if let Some(via) = hop.via {
-                write!(f, " via {via}")?;
-            }
-            if let Some(port) = hop.port {
-                write!(f, " dev {port}")?;
-            }
-            if self.hops.len() > 1 {
-                write!(f, " weight {}", hop.weight)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The gateway's address, if the next hop has one.
 pub fn gateway_of(hop: NextHop) -> Option<IpAddr> {
     let NextHop::Gateway { gateway, .. } = hop else { return None };
-    let gateway = Ipv6Addr::from(gateway);
-    Some(gateway.to_ipv4_mapped().map_or(IpAddr::V6(gateway), IpAddr::V4))
+    Some(IpAddr::V6(gateway.into()).to_canonical())
 }
 
 #[cfg(test)]

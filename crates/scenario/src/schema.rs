@@ -1,29 +1,35 @@
-//! The JSON schema of scenario files, from the structures that read them and the block registry.
+//! The JSON schema of scenario files, from the structures that read them and the block registry; and the
+//! book's reference page of all settings, from their declarations.
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
 use crate::setting_schema::{add_row, param};
-use crate::settings::ScenarioSettings;
-use crate::source_edit::{INTERVAL, MODEL, source_rows};
+use crate::settings::{
+    AtSettings, BridgeSettings, ControlSettings, DirectionSettings, EngineSettings, Fidelity, FlowSettings,
+    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RepeatSettings,
+    RingSettings, RouterPortSettings, RouterSettings, ScenarioSettings, SlowPathSettings, SourceSettings,
+};
+use crate::source::{INTERVAL, MODEL, source_rows};
 use crate::written::templated;
 use longwire_block::{Param, Settings as _, Spec};
 use longwire_drivers::{DRIVERS, Driver};
 use longwire_link::{MEDIA, without};
 use longwire_random::process;
+use longwire_settings::markdown;
 use longwire_units::Nanos;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// The schema (JSON Schema, draft 2020-12) of scenario files with the blocks in `registry`.
-pub fn schema_with(registry: &[&'static Spec]) -> Value {
+/// The JSON schema (draft 2020-12) of scenario files.
+pub fn schema() -> Value {
     let generator =
         || SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let mut root: Value = generator().into_root_schema_for::<File>().into();
     let mut direction: Value = generator().into_root_schema_for::<Direction>().into();
     let mut link: Value = generator().into_root_schema_for::<Link>().into();
     let mut at: Value = generator().into_root_schema_for::<At>().into();
-    for (key, schema) in blocks(registry) {
+    for (key, schema) in blocks(&longwire_link::registry()) {
         at["properties"][&key] = schema.clone();
         direction["properties"][&key] = schema.clone();
         link["properties"][&key] = schema;
@@ -110,9 +116,8 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
     }
     for (key, known) in &mut keys {
         // The name of a kind selects that block with its defaults.
-        let bare = registry
-            .iter()
-            .filter(|spec| spec.key == key && spec.params.iter().all(|p| !p.default.is_required()));
+        let of_key = registry.iter().filter(|spec| spec.key == key);
+        let bare = of_key.filter(|spec| spec.params.iter().all(|param| !param.default.is_required()));
         let none = without(key).map(|spec| spec.kind);
         let kinds: Vec<&str> = bare.map(|spec| spec.kind).chain(none).collect();
         let forms = known["anyOf"].as_array_mut().expect("made above");
@@ -142,6 +147,44 @@ fn table(spec: &Spec) -> Value {
     table
 }
 
+/// The page as Markdown. `longwire blocks --markdown` prints it, and a test compares it with the book's.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Settings\n\nEvery setting, with its values, its default, and whether it can change in a run.\n\
+         `longwire blocks --markdown > docs/book/reference.md` generates this page from the \
+         declarations.\n[Scenario files](scenario.md), [Link characteristics](links.md), \
+         [Queues](queues.md) and\n[Shared media](media.md) say what the settings do.\n",
+    );
+    let sections = [
+        ScenarioSettings::SPEC,
+        RepeatSettings::SPEC,
+        EngineSettings::SPEC,
+        Fidelity::SPEC,
+        NespSettings::SPEC,
+        HostSettings::SPEC,
+        BridgeSettings::SPEC,
+        RouterSettings::SPEC,
+        RouterPortSettings::SPEC,
+        HopSettings::SPEC,
+        FlowSettings::SPEC,
+        RingSettings::SPEC,
+        PoliceSettings::SPEC,
+        SlowPathSettings::SPEC,
+        ControlSettings::SPEC,
+        ForwarderSettings::SPEC,
+        LinkSettings::SPEC,
+        DirectionSettings::SPEC,
+        SourceSettings::SPEC,
+        AtSettings::SPEC,
+    ];
+    let links = longwire_link::registry().into_iter().filter(|spec| spec.key != "background");
+    page += &markdown("Sections", &sections);
+    page += &markdown("Port drivers", DRIVERS.iter().map(|driver| &driver.spec));
+    page += &markdown("Links", links);
+    page += &markdown("Traffic sources, and background traffic of links", source_rows());
+    page + &markdown("Shared media", MEDIA.iter().copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +193,7 @@ mod tests {
     #[test]
     fn has_every_key_of_the_registry() {
         let registry = longwire_link::registry();
-        let schema = schema_with(&registry);
+        let schema = schema();
         let link = &schema["properties"]["link"]["items"];
         for spec in registry {
             for place in [link, &link["properties"]["forward"], &schema["properties"]["at"]["items"]] {
@@ -173,7 +216,7 @@ mod tests {
 
     #[test]
     fn has_the_keys_that_can_be_read_and_no_others() {
-        let schema = schema_with(&longwire_link::registry());
+        let schema = schema();
         for (section, entries) in [
             ("host", &["[[host]]"][..]),
             ("port", &["[[port]]"]),
@@ -192,7 +235,7 @@ mod tests {
 
     #[test]
     fn describes_every_key() {
-        let schema = schema_with(&longwire_link::registry());
+        let schema = schema();
         let sections = schema["properties"].as_object().unwrap();
         for (section, part) in sections {
             assert!(part["description"].is_string(), "{section}");
@@ -203,5 +246,14 @@ mod tests {
         }
         assert_eq!(sections.len(), 15);
         assert_eq!(sections["host"]["items"]["required"], json!(["name", "address"]));
+    }
+
+    #[test]
+    fn all_settings_of_links_sources_and_media_are_said_to_change_in_a_run() {
+        let links = longwire_link::registry();
+        let all = links.into_iter().chain(source_rows()).chain(MEDIA.iter().copied());
+        let fixed = all.filter(|spec| !spec.params.iter().all(|param| param.live));
+        let fixed: Vec<_> = fixed.map(|spec| (spec.key, spec.kind)).collect();
+        assert!(fixed.is_empty(), "{fixed:?}");
     }
 }

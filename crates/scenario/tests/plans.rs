@@ -347,7 +347,7 @@ fn sources_have_models() {
     "#;
     let plan = plan(&text);
     let means = [Nanos::from_millis(20), Nanos::from_millis(30)];
-    let second = Model::ParetoOnOff { peak: Rate(2_000_000), means, shape: 1_500_000, size: 100 };
+    let second = Model::OnOff { peak: Rate(2_000_000), means, shape: Some(1_500_000), size: 100 };
     assert_eq!(plan.sources[1].model(), second);
     let packets = Packets::new(vec![(Nanos::ZERO, 1000), (Nanos::from_millis(5), 200)]);
     let replay = Model::Replay { packets: packets.into(), speed: Speed::ratio(1, 2).unwrap() };

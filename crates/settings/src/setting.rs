@@ -2,7 +2,7 @@
 
 use crate::value::{Limit, Millionths, Value};
 use crate::values::Values;
-use crate::{Spec, SpecError};
+use crate::{Choice, Spec, SpecError};
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 use std::any::Any;
 use std::slice;
@@ -92,7 +92,15 @@ setting! {
     usize: Value::Integer(number) => number.try_into().ok();
     Bytes: Value::Bytes(bytes) => Some(bytes);
     Millionths: Value::Decimal(millionths) => Some(Self(millionths));
-    bool: Value::Choice(word) => Some(word == 1);
+}
+
+impl<T: Choice> Setting for T {
+    fn of(value: &Value) -> Option<Self> {
+        match *value {
+            Value::Choice(word) => Self::ALL.get(word).copied(),
+            _ => None,
+        }
+    }
 }
 
 impl Setting for Limit {

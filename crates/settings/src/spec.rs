@@ -26,6 +26,11 @@ impl Spec {
     pub fn is(&self, other: &Self) -> bool {
         (self.key, self.kind) == (other.key, other.kind)
     }
+
+    /// The index of the parameter of this name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.params.iter().position(|param| param.name == name)
+    }
 }
 
 /// A parameter of a block.
@@ -121,21 +126,21 @@ impl Param {
                 if (min..=max).contains(&time) { Ok(Value::Time(time)) } else { Err(outside(wanted())) }
             }
             ParamKind::Integer { min, max } => match text.trim().replace('_', "").parse::<i128>() {
-                Ok(n) => match u64::try_from(n).ok().filter(|n| (min..=max).contains(n)) {
-                    Some(n) => Ok(Value::Integer(n)),
-                    None => Err(outside(self.takes())),
-                },
+                Ok(n) => {
+                    let within = u64::try_from(n).ok().filter(|n| (min..=max).contains(n));
+                    within.map(Value::Integer).ok_or_else(|| outside(self.takes()))
+                }
                 Err(_) => Err(range(self.takes())),
             },
             ParamKind::Size { min, max } => match text.parse() {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(Value::Bytes(bytes)),
-                Ok(_) => Err(outside(format!("a size from {min} to {max}"))),
+                Ok(_) => Err(outside(self.takes())),
                 Err(error) => Err(unit(error)),
             },
             ParamKind::Decimal { min, max } => match decimal(text) {
                 Some(millionths) if (min..=max).contains(&millionths) => Ok(Value::Decimal(millionths)),
-                Some(_) => Err(outside(format!("a number from {} to {}", written(min), written(max)))),
-                None => Err(range(format!("a number from {} to {}", written(min), written(max)))),
+                Some(_) => Err(outside(self.takes())),
+                None => Err(range(self.takes())),
             },
             ParamKind::Parsed(grammar) => match (grammar.read)(text, base) {
                 Ok(value) => Ok(Value::Parsed(Parsed { text: text.into(), value })),

@@ -33,17 +33,11 @@ impl Values {
     }
 
     fn known(spec: &Spec, given: &[(&str, &str)]) -> Result<(), SpecError> {
-        for (name, _) in given {
-            if !spec.params.iter().any(|p| p.name == *name) {
-                return Err(SpecError::Unknown {
-                    key: spec.key,
-                    kind: spec.kind,
-                    name: (*name).into(),
-                    known: spec.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-                });
-            }
-        }
-        Ok(())
+        let Some((name, _)) = given.iter().find(|(name, _)| spec.place(name).is_none()) else {
+            return Ok(());
+        };
+        let known = spec.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ");
+        Err(SpecError::Unknown { key: spec.key, kind: spec.kind, name: (*name).into(), known })
     }
 
     /// These values with the `given` ones replaced; all others are kept.

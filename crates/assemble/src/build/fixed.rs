@@ -26,17 +26,17 @@ pub fn is_at_start(event: &Event) -> bool {
 /// Whether two plans have the same links between the same ends, the same hosts, ports, bridges, routers and
 /// sources, and the same paths.
 pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
-    let link = |plan: &Plan, place: usize| {
-        let link = &plan.links[place];
-        (link.name.clone(), [link.from, link.to].map(|end| plan.end_name(end).to_owned()))
-    };
-    now.links.len() == wanted.links.len()
-        && (0..now.links.len()).all(|place| link(now, place) == link(wanted, place))
+    links(now).eq(links(wanted))
         && outer_ports(now).eq(outer_ports(wanted))
         && routers(now).eq(routers(wanted))
         && sources(now).eq(sources(wanted))
         && now.bridges == wanted.bridges
         && paths(now) == paths(wanted)
+}
+
+/// The names of links and their ends.
+fn links(plan: &Plan) -> impl Iterator<Item = (&str, [&str; 2])> {
+    plan.links.iter().map(move |link| (&*link.name, plan.ends_of(link)))
 }
 
 /// The names of hosts and declared ports, by place, and whether each is a host.
@@ -94,14 +94,10 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
 /// The links that stay, and record a histogram in one of the plans only.
 fn histograms(now: &Plan, wanted: &Plan) -> Option<FixedDifference> {
     let known: HashMap<&str, usize> = now.links.iter().map(|link| &*link.name).zip(0..).collect();
-    let ends = |plan: &Plan, place: usize| {
-        let link = &plan.links[place];
-        [link.from, link.to].map(|end| plan.end_name(end).to_owned())
-    };
     let differs = |place: &usize| {
         known.get(&*wanted.links[*place].name).is_some_and(|&there| {
             now.profile(there).histogram != wanted.profile(*place).histogram
-                && ends(now, there) == ends(wanted, *place)
+                && now.ends_of(&now.links[there]) == wanted.ends_of(&wanted.links[*place])
         })
     };
     let mut differ = (0..wanted.links.len()).filter(differs);
@@ -192,16 +188,12 @@ fn compare(
         match then.get(name) {
             None if comes_and_goes => {}
             None => refuse(name, format!("it is not in the scenario any more: {AGAIN}")),
-            Some(other) if other != fixed && comes_and_goes => {
-                refuse(
-                    name,
-                    "its addresses or other fixed settings differ: remove it, and then add it".into(),
-                );
+            Some(other) if other == fixed => {}
+            Some(_) if comes_and_goes => {
+                let reason = "its addresses or other fixed settings differ: remove it, and then add it";
+                refuse(name, reason.into());
             }
-            Some(other) if other != fixed => {
-                refuse(name, format!("its kind or its stations differ: {AGAIN}"));
-            }
-            Some(_) => {}
+            Some(_) => refuse(name, format!("its kind or its stations differ: {AGAIN}")),
         }
     }
     for (name, _) in wanted.iter().filter(|(name, _)| !comes_and_goes && !there.contains_key(name)) {

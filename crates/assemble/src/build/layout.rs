@@ -56,6 +56,13 @@ pub(super) struct Indices {
 #[error("{0}")]
 pub struct CantRewire(pub(super) String);
 
+impl CantRewire {
+    /// That something would join which events change: they were planned without it.
+    pub(super) fn planned_without(kind: &str, name: &str) -> Self {
+        Self(format!("{kind} \"{name}\": an [[at]] event would change it, and was planned without it"))
+    }
+}
+
 /// The indices of a worker's ports.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slots {

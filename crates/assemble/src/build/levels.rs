@@ -218,7 +218,8 @@ impl BuiltEngine {
         Ok(())
     }
 
-    fn router_mut(&mut self, index: usize) -> Option<&mut longwire_router::Router> {
+    /// The router of that index.
+    pub(super) fn router_mut(&mut self, index: usize) -> Option<&mut longwire_router::Router> {
         let NodeRef { worker, place } = *self.routers.get(index)?;
         let node: &mut dyn Node = &mut **self.setup.workers[worker as usize].nodes.get_mut(place as usize)?;
         (node as &mut dyn Any).downcast_mut()

@@ -7,9 +7,7 @@ mod layout;
 mod levels;
 mod rewire;
 mod rewire_ports;
-mod rewire_routers;
 mod rewire_segments;
-mod rewire_sources;
 mod router_changes;
 mod routers;
 mod shards;
@@ -252,46 +250,56 @@ fn give_agendas(
     let registry = longwire_link::registry();
     let mut made_of: HashMap<u32, Arc<Blocks>> = HashMap::new();
     for event in &plan.events {
-        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
-        for &place in &*event.links {
+        let of_links = event.links.iter().map(|&place| {
             let link = links[place as usize];
-            own[link.worker() as usize].push(link.local());
-            let profile = plan.links[place as usize].profile;
-            let blocks = made_of.entry(profile).or_insert_with(|| {
-                Arc::new(with_defaults(&plan.profiles[profile as usize].blocks, &registry))
-            });
-            let changes = &mut workers[link.worker() as usize].agenda.links;
-            changes.made_of.entry(link.local()).or_insert_with(|| Arc::clone(blocks));
-        }
-        give(event, own, workers, |agenda| &mut agenda.links);
-        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
-        for &place in &*event.sources {
-            let source = sources[place as usize];
-            own[source.worker as usize].push(source.place);
-            let changes = &mut workers[source.worker as usize].agenda.sources;
-            let blocks = || Arc::new(plan.sources[place as usize].blocks(&plan.ports));
-            changes.made_of.entry(source.place).or_insert_with(blocks);
-        }
-        give(event, own, workers, |agenda| &mut agenda.sources);
-        let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
-        for &place in &*event.media {
-            let medium = media[place as usize];
-            own[medium.worker as usize].push(medium.place);
-            let changes = &mut workers[medium.worker as usize].agenda.links;
-            let blocks = || Arc::new(plan.media[place as usize].blocks());
-            changes.made_of.entry(medium.place).or_insert_with(blocks);
-        }
-        give(event, own, workers, |agenda| &mut agenda.links);
+            (link.worker(), link.local(), place as usize)
+        });
+        give(
+            event,
+            of_links,
+            workers,
+            |agenda| &mut agenda.links,
+            |place| {
+                let profile = plan.links[place].profile;
+                let made = || Arc::new(with_defaults(&plan.profiles[profile as usize].blocks, &registry));
+                Arc::clone(made_of.entry(profile).or_insert_with(made))
+            },
+        );
+        let of_sources = event.sources.iter().map(|&place| {
+            let SourceRef { worker, place: number } = sources[place as usize];
+            (worker, number, place as usize)
+        });
+        let made = |place: usize| Arc::new(plan.sources[place].blocks(&plan.ports));
+        give(event, of_sources, workers, |agenda| &mut agenda.sources, made);
+        let of_media = event.media.iter().map(|&place| {
+            let MediumRef { worker, place: number } = media[place as usize];
+            (worker, number, place as usize)
+        });
+        give(
+            event,
+            of_media,
+            workers,
+            |agenda| &mut agenda.links,
+            |place| Arc::new(plan.media[place].blocks()),
+        );
     }
 }
 
-/// Gives each worker the part of an event that concerns its `own` places.
+/// Gives each worker the part of an event that concerns its `objects`: of each its worker, its number there
+/// and its place in the plan. `made` gives the blocks with which the object at a place starts.
 fn give(
     event: &longwire_scenario::Event,
-    own: Vec<Vec<u32>>,
+    objects: impl Iterator<Item = (u32, u32, usize)>,
     workers: &mut [WorkerSetup],
     of: impl Fn(&mut Agenda) -> &mut Changes,
+    mut made: impl FnMut(usize) -> Arc<Blocks>,
 ) {
+    let mut own: Vec<Vec<u32>> = vec![Vec::new(); workers.len()];
+    for (worker, number, place) in objects {
+        own[worker as usize].push(number);
+        let changes = of(&mut workers[worker as usize].agenda);
+        changes.made_of.entry(number).or_insert_with(|| made(place));
+    }
     for (worker, places) in workers.iter_mut().zip(own).filter(|(_, places)| !places.is_empty()) {
         of(&mut worker.agenda).events.push(Event {
             time: event.time,

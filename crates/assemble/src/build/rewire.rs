@@ -3,17 +3,21 @@
 
 use super::fixed::{FixedDifference, fixed_differences, is_at_start};
 use super::layout::{CantRewire, Layout};
-use super::rewire_ports::{ChangedPorts, PortPlacement, changed_ports, check_ports};
+use super::levels::in_line;
+use super::rewire_ports::{ChangedPorts, PortPlacement, changed_ports, changed_sources, check_ports};
 use super::rewire_segments::{ChangedSegments, changed_segments};
-use super::rewire_sources::changed_sources;
-use super::{Shards, links_of, map_over, routers};
+use super::{Levels, LevelsError, Shards, links_of, map_over, routers};
+use crate::BuildError;
 use longwire_block::path::LinkRef;
-use longwire_block::{JoiningSource, Port};
-use longwire_engine::{InnerPorts, Map, Part, PortSetup, Rewiring};
+use longwire_block::{JoiningSource, Node, Port};
+use longwire_engine::{InnerPorts, Map, NodeRef, Part, PortSetup, Rewiring};
 use longwire_link::Joining;
-use longwire_scenario::{Link, Plan};
+use longwire_router::{Meter, Router};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 /// A change from one plan to another.
 pub struct PlanChange {
@@ -59,6 +63,66 @@ impl PlanChange {
                 source.flow = Some(flow);
             }
         }
+    }
+
+    /// Sets up the levels above each new router in real time, in the order of `plan`, the new plan, as
+    /// [`BuiltEngine::raise`](super::BuiltEngine::raise) does.
+    ///
+    /// # Errors
+    /// The machine's refusal.
+    pub fn raise(
+        &mut self,
+        plan: &Plan,
+        socket: impl Fn(&longwire_scenario::Router) -> PathBuf,
+    ) -> Result<Vec<Levels>, LevelsError> {
+        let mut all = Vec::with_capacity(self.new_routers.len());
+        for (index, router) in self.each_new_router(plan) {
+            let (levels, punt) = Levels::above(plan, index, socket(&plan.routers[index]))?;
+            router.set_levels(punt);
+            all.push((index, levels));
+        }
+        all.sort_by_key(|(index, _)| *index);
+        Ok(all.into_iter().map(|(_, levels)| levels).collect())
+    }
+
+    /// Sets up the levels above each new router in virtual time.
+    ///
+    /// # Errors
+    /// A control process is requested.
+    pub fn raise_in_line(&mut self, plan: &Plan) -> Result<(), LevelsError> {
+        for (index, router) in self.each_new_router(plan) {
+            if let Some(punt) = in_line(plan, index)? {
+                router.set_levels(punt);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes new routers with shared processors measure packet costs.
+    ///
+    /// # Errors
+    /// A router's processors can't be threads.
+    pub fn measure_processors(&mut self, plan: &Plan, meter: Meter) -> Result<(), BuildError> {
+        for (index, router) in self.each_new_router(plan) {
+            let name = plan.routers[index].name.to_string();
+            let broken = |why: String| BuildError::Router { name, why };
+            router.measure_processors(meter).map_err(|error| broken(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The new routers with their places in the new plan.
+    fn each_new_router<'r>(&'r mut self, plan: &'r Plan) -> impl Iterator<Item = (usize, &'r mut Router)> {
+        let places = self.layout.routers(plan);
+        let indices = self.new_routers.clone();
+        let parts = (0..).zip(&mut self.rewiring.parts);
+        let nodes = parts.flat_map(|(worker, part)| part.nodes.iter_mut().map(move |node| (worker, node)));
+        nodes.filter_map(move |(worker, (place, node))| {
+            let at = NodeRef { worker, place: *place };
+            let index = *indices.iter().find(|&&index| places[index as usize] == at)? as usize;
+            let node: &mut dyn Node = &mut **node;
+            Some((index, (node as &mut dyn Any).downcast_mut()?))
+        })
     }
 }
 
@@ -210,13 +274,11 @@ pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<PlanChange>, CantRe
 /// those that are not there any more.
 fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u32>) {
     let names: HashMap<&str, u32> = old.links.iter().map(|link| &*link.name).zip(0..).collect();
-    let ends =
-        |plan: &Plan, link: &Link| [plan.end_name(link.from), plan.end_name(link.to)].map(str::to_owned);
     let mut stay = HashSet::new();
     let kept = new.links.iter().map(|link| {
         let &place = names.get(&*link.name)?;
         let before = &old.links[place as usize];
-        if ends(old, before) != ends(new, link) {
+        if old.ends_of(before) != new.ends_of(link) {
             return None;
         }
         stay.insert(place);
@@ -266,21 +328,13 @@ fn check_media(old: &Plan, removed: &[u32]) -> Result<(), CantRewire> {
 fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
     let later = new.events.iter().filter(|event| !is_at_start(event));
     let named = later.flat_map(|event| &*event.links).find(|place| added.contains(place));
-    named.map_or(Ok(()), |&place| {
-        let name = &new.links[place as usize].name;
-        Err(CantRewire(format!(
-            "link \"{name}\": an [[at]] event would change it, and was planned without it"
-        )))
-    })
+    named.map_or(Ok(()), |&place| Err(CantRewire::planned_without("link", &new.links[place as usize].name)))
 }
 
 /// Refuses routers that events would have changed, or would change.
 fn check_router_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
     let mut later = new.router_events.iter().filter(|event| event.time > Nanos::ZERO);
     later.find(|event| added.contains(&event.router)).map_or(Ok(()), |event| {
-        let name = &new.routers[event.router as usize].name;
-        Err(CantRewire(format!(
-            "router \"{name}\": an [[at]] event would change it, and was planned without it"
-        )))
+        Err(CantRewire::planned_without("router", &new.routers[event.router as usize].name))
     })
 }

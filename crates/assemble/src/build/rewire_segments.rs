@@ -112,8 +112,8 @@ pub(super) fn changed_segments(
     changed.moves = moves((old, &there), new, layout)?;
     if !several {
         let decide = shards.in_turn.iter().zip(&layout.nodes).filter(|(in_turn, _)| **in_turn);
-        let places = decide.map(|(_, node)| node.place).collect();
-        changed.in_turn = Some(InTurn { nodes: layout.node_counts[0] as usize, places });
+        let places = decide.map(|(_, node)| node.place as usize);
+        changed.in_turn = Some(InTurn::new(layout.node_counts[0] as usize, places));
     }
     Ok(changed)
 }

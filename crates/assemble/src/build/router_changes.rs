@@ -1,6 +1,6 @@
 //! Changes of a router between two batches of packets: routes and flow weights.
 
-use longwire_router::prefix::Prefix;
+use longwire_router::prefix::{Address, Prefix};
 use longwire_router::{RouteError, Router};
 use longwire_scenario::{Network, RouteChange, RouterRoute};
 use longwire_sched::Weight;
@@ -92,33 +92,25 @@ impl Before {
 }
 
 pub(super) fn add_route(router: &mut Router, route: &RouterRoute) -> Result<(), RouteError> {
-    match prefix(route.to) {
-        AnyPrefix::V4(prefix) => router.add_route_v4(prefix, route.way.clone()),
-        AnyPrefix::V6(prefix) => router.add_route_v6(prefix, route.way.clone()),
+    let (Network { address, prefix: length }, way) = (route.to, route.way.clone());
+    match address {
+        IpAddr::V4(address) => router.add_route_v4(prefix(address.to_bits(), length), way),
+        IpAddr::V6(address) => router.add_route_v6(prefix(address.to_bits(), length), way),
     }
 }
 
 /// Removes a route and returns whether there was one; a route to a port's network that it had replaced comes
 /// back.
 fn withdraw(router: &mut Router, to: Network) -> Result<bool, String> {
-    let withdrawn = match prefix(to) {
-        AnyPrefix::V4(prefix) => router.withdraw_route_v4(prefix),
-        AnyPrefix::V6(prefix) => router.withdraw_route_v6(prefix),
+    let withdrawn = match to.address {
+        IpAddr::V4(address) => router.withdraw_route_v4(prefix(address.to_bits(), to.prefix)),
+        IpAddr::V6(address) => router.withdraw_route_v6(prefix(address.to_bits(), to.prefix)),
     };
     withdrawn.map_err(|error| error.to_string())
 }
 
-enum AnyPrefix {
-    V4(Prefix<u32>),
-    V6(Prefix<u128>),
-}
-
-fn prefix(network: Network) -> AnyPrefix {
-    let checked = "a network's prefix is no longer than its address";
-    match network.address {
-        IpAddr::V4(address) => AnyPrefix::V4(Prefix::new(address.into(), network.prefix).expect(checked)),
-        IpAddr::V6(address) => AnyPrefix::V6(Prefix::new(address.into(), network.prefix).expect(checked)),
-    }
+fn prefix<A: Address>(address: A, length: u8) -> Prefix<A> {
+    Prefix::new(address, length).expect("a network's prefix is no longer than its address")
 }
 
 #[cfg(test)]

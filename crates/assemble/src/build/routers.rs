@@ -56,14 +56,8 @@ pub fn measure_processors(
     built: &mut super::BuiltEngine,
     meter: Meter,
 ) -> Result<(), BuildError> {
-    for (written, place) in plan.routers.iter().zip(&built.routers) {
-        let node = built.setup.workers.get_mut(place.worker as usize);
-        let node: Option<&mut dyn Any> =
-            match node.and_then(|worker| worker.nodes.get_mut(place.place as usize)) {
-                Some(node) => Some(&mut **node),
-                None => None,
-            };
-        if let Some(router) = node.and_then(|node| node.downcast_mut::<longwire_router::Router>()) {
+    for (index, written) in plan.routers.iter().enumerate() {
+        if let Some(router) = built.router_mut(index) {
             let broken = |why: String| BuildError::Router { name: written.name.to_string(), why };
             router.measure_processors(meter).map_err(|error| broken(error.to_string()))?;
         }
@@ -172,8 +166,8 @@ pub fn known_neighbours(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 
                 }
             }
             None => {
-                let there = of_port(plan, port.place);
-                known.extend(there.into_iter().map(|(address, mac)| (port.place, address, mac)));
+                let there = of_port(plan, port.place).into_iter();
+                known.extend(there.map(|(address, mac)| (port.place, address, mac)));
             }
         }
     }

@@ -50,15 +50,11 @@ impl Turns {
         // A packet that a program sends into another link enters it from the same node, and goes on to the
         // same place.
         for list in [&mut goes, &mut comes] {
-            let beside: Vec<_> = plan
-                .link_requests
-                .iter()
-                .flat_map(|request| {
-                    list.iter()
-                        .filter(move |(link, _)| *link == request.link)
-                        .map(move |(_, at)| (request.target, *at))
-                })
-                .collect();
+            let beside = plan.link_requests.iter().flat_map(|request| {
+                let own = list.iter().filter(move |(link, _)| *link == request.link);
+                own.map(move |(_, at)| (request.target, *at))
+            });
+            let beside: Vec<_> = beside.collect();
             list.extend(beside);
         }
         let at_once = inner.iter().filter(|place| {

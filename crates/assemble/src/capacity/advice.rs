@@ -1,6 +1,6 @@
 //! Advice on what does not fit on the workers, and how to fix it.
 
-use super::{Capacity, WHOLE, WorkerLoad};
+use super::{Capacity, PortLoad, WHOLE, WorkerLoad};
 use crate::price::Shortfall;
 use longwire_drivers::Driver;
 use longwire_prices::EnginePrices;
@@ -49,16 +49,13 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
         ));
     }
     if capacity.unbounded {
-        capacity.notes.push(
-            "no link and no source bounds some of the packets: the load is that of the others, and the \
-             worker's limit is what such paths share"
-                .into(),
-        );
+        let note = "no link and no source bounds some of the packets: the load is that of the others, and \
+            the worker's limit is what such paths share";
+        capacity.notes.push(note.into());
     }
     if capacity.ways_left_out {
-        capacity
-            .notes
-            .push("there are too many paths through routers: the load is that of some of them".into());
+        let note = "there are too many paths through routers: the load is that of some of them";
+        capacity.notes.push(note.into());
     }
 }
 
@@ -93,12 +90,9 @@ fn lighter_driver(
     let cost = |driver: &str, what: &str| {
         prices.price(&format!("{driver}-{what}")) + frame * prices.price(&format!("{driver}-{what}-byte"))
     };
-    let own = capacity
-        .ports
-        .iter()
-        .filter(|port| (port.worker..port.worker + port.queues).contains(&worker.worker));
+    let is_own = |port: &&PortLoad| (port.worker..port.worker + port.queues).contains(&worker.worker);
     let mut saved: BTreeMap<&'static str, u128> = BTreeMap::new();
-    for port in own {
+    for port in capacity.ports.iter().filter(is_own) {
         let Some(lighter) = Driver::named(port.driver).and_then(|driver| driver.lighter) else { continue };
         let of = |what: &str, packets: u64| {
             u128::from(cost(port.driver, what).saturating_sub(cost(lighter, what))) * u128::from(packets)

@@ -117,7 +117,9 @@ impl<'p> Costs<'p> {
         let mut at = begins.unwrap_or(0);
         let received = path.from.map_or(0, |place| self.driver(place, bytes)[0]);
         show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(path)));
-        self.each_decision(path, &mut |worker, picoseconds| show(pay(worker.unwrap_or(at), picoseconds)));
+        for (segment, picoseconds) in self.decisions(path) {
+            show(pay(self.shards.segment_workers[segment as usize], picoseconds));
+        }
         let hand_over = self.prices.price("hand-over") + bytes * self.prices.price("hand-over-byte");
         let cross = |from: u32, to: u32, show: &mut dyn FnMut(Part)| {
             if from != to {
@@ -149,12 +151,7 @@ impl<'p> Costs<'p> {
             (None, Some(&link)) => show(Place::Link(link), base),
             (None, None) => {}
         }
-        for (number, &segment) in path.segments.iter().enumerate() {
-            let is_router = self.plan.segments[segment as usize].router.is_some();
-            let router = if is_router { self.prices.price("router") } else { 0 };
-            let turn = if number > 0 { self.prices.price("turn") } else { 0 };
-            show(Place::Segment(segment), router + turn);
-        }
+        self.decisions(path).for_each(|(segment, cost)| show(Place::Segment(segment), cost));
         for (number, &link) in path.links.iter().enumerate() {
             show(Place::Link(link), self.at_link(link, number));
         }
@@ -186,18 +183,14 @@ impl<'p> Costs<'p> {
         if is_bridge { self.prices.price("bridge") } else { 0 }
     }
 
-    /// Passes the costs of routers on the path, and of each decision after the first, to `show` with the
-    /// worker; none means the packet's current worker.
-    fn each_decision(&self, path: &Path<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
-        for (number, &segment) in path.segments.iter().enumerate() {
-            let worker = self.shards.segment_workers[segment as usize];
-            if self.plan.segments[segment as usize].router.is_some() {
-                show(Some(worker), self.prices.price("router"));
-            }
-            if number > 0 {
-                show(Some(worker), self.prices.price("turn"));
-            }
-        }
+    /// The segments on a path whose decisions have a cost, and that cost: routers, and all after the first.
+    fn decisions(&self, path: &Path<'_>) -> impl Iterator<Item = (u32, u64)> {
+        path.segments.iter().enumerate().filter_map(move |(number, &segment)| {
+            let is_router = self.plan.segments[segment as usize].router.is_some();
+            let router = if is_router { self.prices.price("router") } else { 0 };
+            let turn = if number > 0 { self.prices.price("turn") } else { 0 };
+            (is_router || number > 0).then_some((segment, router + turn))
+        })
     }
 
     /// Names of prices for the plan's packets that were not measured.

@@ -1,7 +1,7 @@
 //! Paths of packets from port to port: by rules, through routers, from traffic sources, and straight across a
 //! bridge.
 
-use longwire_scenario::{End, Network, Plan, Route, Source};
+use longwire_scenario::{End, Owners, Plan, Route, Source};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -39,8 +39,8 @@ struct OwnedPath {
 /// All paths of a plan.
 pub(super) struct Paths<'p> {
     plan: &'p Plan,
-    /// What is behind ports: family, first and last address, port. Ascending, without overlap.
-    behind: Vec<(bool, u128, u128, u16)>,
+    /// What is behind ports.
+    owners: Owners,
     owned: Vec<OwnedPath>,
     /// Whether some paths through routers were skipped.
     pub some_left_out: bool,
@@ -49,15 +49,8 @@ pub(super) struct Paths<'p> {
 impl<'p> Paths<'p> {
     pub(super) fn of(plan: &'p Plan) -> Self {
         let graph = Graph::of(plan);
-        let networks = (0u16..).zip(&plan.ports).flat_map(|(place, port)| {
-            port.addresses.iter().map(move |net| {
-                let (first, last) = net.range();
-                (net.address.is_ipv6(), first, last, place)
-            })
-        });
-        let mut behind: Vec<_> = networks.collect();
-        behind.sort_unstable();
-        let mut paths = Self { plan, behind, owned: Vec::new(), some_left_out: false };
+        let owners = Owners::of(&plan.ports);
+        let mut paths = Self { plan, owners, owned: Vec::new(), some_left_out: false };
         paths.join_sources(&graph);
         if !plan.routers.is_empty() {
             paths.join_routers(&graph);
@@ -104,21 +97,13 @@ impl<'p> Paths<'p> {
     fn ends_by_address(&self, links: &[u32], addresses: (IpAddr, IpAddr)) -> (Option<u16>, Option<u16>) {
         let end = |end: Option<End>, address: IpAddr| match end {
             Some(End::Port(place)) => Some(place),
-            _ => self.port_with(address),
+            _ => self.owners.port(address),
         };
         let link = |place: Option<&u32>| place.map(|&place| &self.plan.links[place as usize]);
         (
             end(link(links.first()).map(|link| link.from), addresses.0),
             end(link(links.last()).map(|link| link.to), addresses.1),
         )
-    }
-
-    fn port_with(&self, address: IpAddr) -> Option<u16> {
-        let (number, _) = Network::single(address).range();
-        let key = (address.is_ipv6(), number);
-        let after = self.behind.partition_point(|(v6, first, ..)| (*v6, *first) <= key);
-        let (v6, _, last, port) = self.behind[after.checked_sub(1)?];
-        (v6 == key.0 && number <= last).then_some(port)
     }
 
     /// Adds the paths of sources.
@@ -178,15 +163,8 @@ impl<'p> Paths<'p> {
                 {
                     continue;
                 }
-                let segments = [self.plan.ports[usize::from(from)].segment].into();
-                self.owned.push(OwnedPath {
-                    from,
-                    to,
-                    links: [].into(),
-                    segments,
-                    offered: None,
-                    bytes: None,
-                });
+                let (links, segments) = ([].into(), [self.plan.ports[usize::from(from)].segment].into());
+                self.owned.push(OwnedPath { from, to, links, segments, offered: None, bytes: None });
             }
         }
     }

@@ -6,7 +6,7 @@
 use super::{Table, behind_tool, object};
 use crate::lines::Line;
 use crate::words::named;
-use crate::{ImportError, Notes};
+use crate::{Notes, Result};
 use std::ops::RangeInclusive;
 
 /// What a command deletes.
@@ -70,7 +70,7 @@ impl Table {
 
     /// Handles the commands after the last set-up command. If they leave nothing they are cleanup, and are
     /// skipped.
-    pub(super) fn clean_up(&mut self, lines: &[Line], notes: &mut Notes) -> Result<(), ImportError> {
+    pub(super) fn clean_up(&mut self, lines: &[Line], notes: &mut Notes) -> Result<()> {
         let (mut after, mut told) = (self.clone(), Notes::default());
         for line in lines {
             after.command(line, &mut told)?;
@@ -93,17 +93,16 @@ impl Table {
         Ok(())
     }
 
-    fn holds_any(&self, deletion: &Deletion) -> bool {
-        let places = || self.rules.iter().map(|rule| &rule.place).chain(&self.others);
+    fn holds_any(&mut self, deletion: &Deletion) -> bool {
+        let mut places = self.rules.iter().map(|rule| &rule.place).chain(&self.others);
         match deletion {
-            Deletion::Rules => places().next().is_some(),
-            Deletion::Numbered(gone) => places().any(|place| gone.iter().any(|range| range.contains(place))),
+            Deletion::Rules => places.next().is_some(),
+            Deletion::Numbered(gone) => places.any(|place| gone.iter().any(|range| range.contains(place))),
             Deletion::Pipes => !(self.pipes.is_empty() && self.queues.is_empty() && self.scheds.is_empty()),
-            Deletion::Some(object, numbers) => numbers.iter().any(|number| match *object {
-                "pipe" => self.pipes.contains_key(number),
-                "sched" => self.scheds.contains_key(number),
-                _ => self.queues.contains_key(number),
-            }),
+            Deletion::Some(object, numbers) => {
+                let all = self.objects(object);
+                numbers.iter().any(|number| all.contains_key(number))
+            }
         }
     }
 
@@ -114,21 +113,14 @@ impl Table {
             Deletion::Rules => self.without_rules(&[0..=u64::MAX], note),
             Deletion::Numbered(gone) => self.without_rules(gone, note),
             Deletion::Pipes => {
-                let Self { pipes, queues, scheds, .. } = self;
-                for (all, object) in [(pipes, "pipe"), (queues, "queue"), (scheds, "sched")] {
-                    std::mem::take(all)
-                        .iter()
-                        .for_each(|(number, own)| note(own.line, &format!("{object} {number}")));
+                for object in ["pipe", "queue", "sched"] {
+                    let all = std::mem::take(self.objects(object));
+                    all.iter().for_each(|(number, own)| note(own.line, &format!("{object} {number}")));
                 }
             }
             Deletion::Some(object, numbers) => {
-                let all = match *object {
-                    "pipe" => &mut self.pipes,
-                    "sched" => &mut self.scheds,
-                    _ => &mut self.queues,
-                };
                 for number in numbers {
-                    if let Some(own) = all.remove(number) {
+                    if let Some(own) = self.objects(object).remove(number) {
                         note(own.line, &format!("{object} {number}"));
                     }
                 }

@@ -4,7 +4,7 @@ use super::Netem;
 use super::loss::Loss;
 use crate::quantity::{Share, time, whole};
 use crate::stage::Stage;
-use crate::{ImportError, Notes};
+use crate::{ImportError, Notes, Result};
 use longwire_units::Nanos;
 
 /// Containerlab's limit in packets (internal/tc/tc.go, `SetImpairments`).
@@ -12,11 +12,7 @@ pub(super) const LIMIT: u64 = 10_000;
 
 /// The link of a cable with these options: delay and jitter are durations, loss and corruption per cent, the
 /// rate is in kbit/s.
-pub(crate) fn stage(
-    line: usize,
-    given: &[(String, String)],
-    notes: &mut Notes,
-) -> Result<Stage, ImportError> {
+pub(crate) fn stage(line: usize, given: &[(String, String)], notes: &mut Notes) -> Result<Stage> {
     let mut netem = Netem { line, on_cable: true, ..Netem::default() };
     for (key, value) in given {
         netem.set(key, value, notes)?;
@@ -32,7 +28,7 @@ pub(crate) fn stage(
 
 impl Netem {
     /// Sets an option of the command. Zero is none.
-    fn set(&mut self, key: &str, value: &str, notes: &mut Notes) -> Result<(), ImportError> {
+    fn set(&mut self, key: &str, value: &str, notes: &mut Notes) -> Result<()> {
         let line = self.line;
         let bad = |example: &str| {
             let what = format!("{key} can't be \"{value}\"");

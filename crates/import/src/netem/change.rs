@@ -11,20 +11,13 @@ impl Netem {
     /// the command names it (sch_netem.c, `netem_change`).
     pub(crate) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        if self.rate.is_none() && before.rate.is_some() {
-            (self.rate, self.overhead, self.atm) = (before.rate, before.overhead, before.atm);
+        if kept(&mut self.rate, &before.rate) {
+            (self.overhead, self.atm) = (before.overhead, before.atm);
             names.push("rate");
         }
-        if self.slot.is_none() && before.slot.is_some() {
-            self.slot.clone_from(&before.slot);
-            names.push("slot");
-        }
-        if self.corrupt.is_none() && before.corrupt.is_some() {
-            self.corrupt = before.corrupt;
-            names.push("corrupt");
-        }
-        if self.distribution.is_none() && before.distribution.is_some() && self.jitter > Nanos::ZERO {
-            self.distribution.clone_from(&before.distribution);
+        names.extend(kept(&mut self.slot, &before.slot).then_some("slot"));
+        names.extend(kept(&mut self.corrupt, &before.corrupt).then_some("corrupt"));
+        if self.jitter > Nanos::ZERO && kept(&mut self.distribution, &before.distribution) {
             names.push("distribution");
         }
         if !self.ecn && before.ecn && self.loss.is_some() {
@@ -57,6 +50,15 @@ impl Netem {
         }
         takes_effect
     }
+}
+
+/// Gives an option that is not set the value that it had before. Returns whether that is one.
+fn kept<T: Clone>(own: &mut Option<T>, before: &Option<T>) -> bool {
+    let is_kept = own.is_none() && before.is_some();
+    if is_kept {
+        own.clone_from(before);
+    }
+    is_kept
 }
 
 /// Whether an option's `values` include a correlation of those that tc sends together.

@@ -1,7 +1,7 @@
 //! netem's models of loss.
 
 use super::pair;
-use crate::ImportError;
+use crate::Result;
 use crate::quantity::Share;
 use crate::stage::Stage;
 use crate::words::Words;
@@ -15,7 +15,7 @@ pub(super) enum Loss {
 }
 
 /// Parses the options after `loss`.
-pub(super) fn loss(words: &mut Words<'_>) -> Result<Loss, ImportError> {
+pub(super) fn loss(words: &mut Words<'_>) -> Result<Loss> {
     match words.rest.first().map(String::as_str) {
         Some("state") => {
             words.next();
@@ -54,10 +54,9 @@ pub(super) fn markov(
     kind: &str,
     names: &[&'static str],
     shares: &[Share],
-    more: &[(&'static str, &str)],
+    more: &[(&'static str, String)],
 ) {
-    let mut parameters: Vec<_> =
-        names.iter().zip(shares).map(|(name, share)| (*name, share.text())).collect();
-    parameters.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    let shares = names.iter().zip(shares).map(|(name, share)| (*name, share.text()));
+    let parameters: Vec<_> = shares.chain(more.iter().cloned()).collect();
     stage.block("loss", kind, &parameters);
 }

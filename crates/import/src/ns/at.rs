@@ -4,13 +4,13 @@
 //! rtglib/dynamics.tcl, with the defaults of ns-default.tcl.
 
 use super::{MOST, Object, Script, Setting};
-use crate::ImportError;
 use crate::ns_queue::{Dialect, Queue};
 use crate::ns_value::{read, seconds};
 use crate::quantity::ns_rate;
 use crate::stage::Stage;
 use crate::tcl::{Tcl, items};
-use crate::topology::{Change, written_rate};
+use crate::topology::{Change, Half, written_rate};
+use crate::{ImportError, Result};
 use longwire_scenario::quoted;
 use longwire_units::Nanos;
 
@@ -29,7 +29,7 @@ pub(super) struct DeferredCommand {
 }
 
 /// Executes deferred commands.
-pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
+pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<()> {
     let mut later = std::mem::take(&mut tcl.host.later);
     later.sort_by_key(|command| command.time);
     for Later { line, time, text } in later {
@@ -43,33 +43,32 @@ pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> 
 
 impl Script<'_> {
     /// `at TIME "COMMANDS"`.
-    pub(super) fn at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+    pub(super) fn at(&mut self, line: usize, rest: &[String]) -> Result<String> {
         let [when, what] = rest else {
             let fix = "write $ns at 10.0 \"$link0 down\"";
             return Err(ImportError::new(line, "at takes a time and a command", fix));
         };
         match seconds(when) {
-            Some(_) if self.later.len() == MOST => {
-                let what = format!("there are more than {MOST} events");
-                return Err(ImportError::new(line, what, "import a smaller script"));
+            Some(time) => {
+                let count = self.later.len() + 1;
+                ImportError::if_above(count, MOST, line, "events", "import a smaller script")?;
+                self.later.push(Later { line, time, text: what.clone() });
             }
-            Some(time) => self.later.push(Later { line, time, text: what.clone() }),
-            None => self.note(
-                line,
-                &["at".into(), when.clone(), what.clone()],
-                "its time is not known before the run: write it in seconds",
-            ),
+            None => {
+                let why = "its time is not known before the run: write it in seconds";
+                self.note(line, &["at".into(), when.clone(), what.clone()], why);
+            }
         }
         Ok(String::new())
     }
 
     /// A command of the simulator at a time of the run.
-    pub(super) fn simulator_then(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    pub(super) fn simulator_then(&mut self, line: usize, words: &[String]) -> Result<String> {
         let command = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
         let rest = words.get(1..).unwrap_or_default();
         match command.as_str() {
             "link" => {
-                return self.between(line, rest).map(|(edge, way)| self.handle(Object::Direction(edge, way)));
+                return self.between(line, rest).map(|half| self.handle(Object::Direction(half)));
             }
             "now" => return Ok(self.clock()),
             "bandwidth" | "delay" => {
@@ -79,8 +78,8 @@ impl Script<'_> {
                 self.settle(line, &[edge], [both || forward, both || !forward], &[setting])?;
             }
             "queue-limit" => {
-                let (edge, forward) = self.between(line, rest)?;
-                self.queue_then(line, (edge, forward), "limit_", rest.get(2))?;
+                let half = self.between(line, rest)?;
+                self.queue_then(line, half, "limit_", rest.get(2))?;
             }
             "rtmodel-at" => return self.switched_at(line, rest),
             "halt" | "stop" | "run" | "flush-trace" => {}
@@ -106,12 +105,11 @@ impl Script<'_> {
 
     /// The time, in seconds.
     pub(super) fn clock(&self) -> String {
-        let now = self.now.unwrap_or(Nanos::ZERO).0;
-        format!("{}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
+        in_seconds(self.now.unwrap_or(Nanos::ZERO))
     }
 
     /// The setting made by `bandwidth` or `delay` of ns-2.
-    fn setting(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<Setting, ImportError> {
+    fn setting(&mut self, line: usize, key: &str, value: Option<&String>) -> Result<Setting> {
         if key.starts_with("delay") {
             return Ok(Setting::Delay(self.delay(line, value)?));
         }
@@ -120,35 +118,24 @@ impl Script<'_> {
 
     /// Handles the link behind a queue: `[$l link] set bandwidth_ 5Mb`, `[$l link] set delay_ 30ms`. Without
     /// a value, it is read.
-    pub(super) fn delay_link(
-        &mut self,
-        line: usize,
-        (edge, forward): (usize, bool),
-        rest: &[String],
-    ) -> Result<String, ImportError> {
+    pub(super) fn delay_link(&mut self, line: usize, half: Half, rest: &[String]) -> Result<String> {
         let words: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
         match (&words.iter().map(String::as_str).collect::<Vec<_>>()[..], self.now) {
-            (["set", "bandwidth_"], _) => Ok(self.present(edge, forward).rate.to_string()),
-            (["set", "delay_"], _) => {
-                let delay = self.present(edge, forward).delay.0;
-                Ok(format!("{}.{:09}", delay / 1_000_000_000, delay % 1_000_000_000))
-            }
+            (["set", "bandwidth_"], _) => Ok(self.present(half).rate.to_string()),
+            (["set", "delay_"], _) => Ok(in_seconds(self.present(half).delay)),
             (["set", key @ ("bandwidth_" | "delay_"), _], Some(_)) => {
                 let setting = self.setting(line, key, rest.get(2))?;
-                self.settle(line, &[edge], [forward, !forward], &[setting])
+                self.settle(line, &[half.0], only(half), &[setting])
             }
             (["set", "bandwidth_", _], None) => {
-                self.direction(edge, forward).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
+                self.direction(half).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
                 Ok(String::new())
             }
             (["set", "delay_", _], None) => {
-                self.direction(edge, forward).delay = self.delay(line, rest.get(2))?;
+                self.direction(half).delay = self.delay(line, rest.get(2))?;
                 Ok(String::new())
             }
-            _ => {
-                self.note(line, rest, "of a link its bandwidth_ and delay_ are carried over");
-                Ok(String::new())
-            }
+            _ => self.skip(line, rest, "of a link its bandwidth_ and delay_ are carried over"),
         }
     }
 
@@ -156,36 +143,31 @@ impl Script<'_> {
     pub(super) fn queue_then(
         &mut self,
         line: usize,
-        (edge, forward): (usize, bool),
+        half: Half,
         key: &str,
         value: Option<&String>,
-    ) -> Result<bool, ImportError> {
+    ) -> Result<bool> {
         if self.topology.dialect == Dialect::Emulab {
-            return self.event_of_queue(line, (edge, forward), key, value);
+            return self.event_of_queue(line, half, key, value);
         }
-        let mut queue = self.present(edge, forward).queue.clone();
-        queue.begin(self.direction(edge, forward).rate);
+        let mut queue = self.present(half).queue.clone();
+        queue.begin(self.direction(half).rate);
         if !queue.set(line, key, value)? {
             return Ok(false);
         }
-        self.put_queue(line, (edge, forward), queue)?;
+        self.put_queue(line, half, queue)?;
         Ok(true)
     }
 
     /// Assigns this queue to a direction from now on. Values that ns-2 derives from the link are derived at
     /// the beginning of the run.
-    pub(crate) fn put_queue(
-        &mut self,
-        line: usize,
-        (edge, forward): (usize, bool),
-        queue: Queue,
-    ) -> Result<(), ImportError> {
-        let direction = self.direction(edge, forward).clone();
+    pub(crate) fn put_queue(&mut self, line: usize, half: Half, queue: Queue) -> Result<()> {
+        let direction = self.direction(half).clone();
         let mut stage = Stage::default();
         queue.write(line, self.topology.dialect, (direction.rate, direction.delay), &mut stage, self.notes);
-        self.present(edge, forward).queue = queue;
+        self.present(half).queue = queue;
         let settings = stage.settings.into_iter().map(|(_, text)| ("queue", text)).collect();
-        self.note_change(line, &[edge], [forward, !forward], settings)
+        self.note_change(line, half, settings)
     }
 
     /// Sets these directions of links from now on.
@@ -195,33 +177,26 @@ impl Script<'_> {
         edges: &[usize],
         directions: [bool; 2],
         settings: &[Setting],
-    ) -> Result<String, ImportError> {
-        for (edge, forward) in each_direction(edges, directions) {
-            if !forward && !self.topology.edges[edge].duplex {
+    ) -> Result<String> {
+        for half in each_direction(edges, directions) {
+            if !half.1 && !self.topology.edges[half.0].duplex {
                 continue;
             }
             let dialect = self.topology.dialect;
             let mut texts = Vec::new();
             for setting in settings {
                 // Not kept with `Up`: `rtmodel-at` is read while the link is still being set up.
+                if !matches!(setting, Setting::Up(_)) {
+                    self.present(half).apply(*setting);
+                }
                 texts.push(match *setting {
-                    Setting::Rate(rate) => {
-                        self.present(edge, forward).rate = rate;
-                        ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?))
-                    }
-                    Setting::Delay(delay) => {
-                        self.present(edge, forward).delay = delay;
-                        ("delay", quoted(&delay.to_string()))
-                    }
-                    Setting::Loss(loss) => {
-                        let direction = self.present(edge, forward);
-                        direction.loss = loss;
-                        ("loss", direction.loss_text())
-                    }
+                    Setting::Rate(rate) => ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?)),
+                    Setting::Delay(delay) => ("delay", quoted(&delay.to_string())),
+                    Setting::Loss(_) => ("loss", self.present(half).loss_text()),
                     Setting::Up(up) => ("state", quoted(if up { "up" } else { "down" })),
                 });
             }
-            self.note_change(line, &[edge], [forward, !forward], texts)?;
+            self.note_change(line, half, texts)?;
         }
         Ok(String::new())
     }
@@ -234,7 +209,7 @@ impl Script<'_> {
         edges: &[usize],
         mut directions: [bool; 2],
         words: &[String],
-    ) -> Result<String, ImportError> {
+    ) -> Result<String> {
         let mut settings = Vec::new();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -259,11 +234,8 @@ impl Script<'_> {
                 "modify" | "duplex" => {}
                 "simplex" => directions[1] = false,
                 _ => {
-                    self.note(
-                        line,
-                        words,
-                        "of a link its bandwidth, delay, plr, queue, up and down can change",
-                    );
+                    let why = "of a link its bandwidth, delay, plr, queue, up and down can change";
+                    self.note(line, words, why);
                     break;
                 }
             }
@@ -272,32 +244,24 @@ impl Script<'_> {
         self.settle(line, edges, directions, &settings)
     }
 
-    fn note_change(
-        &mut self,
-        line: usize,
-        edges: &[usize],
-        directions: [bool; 2],
-        settings: Vec<(&'static str, String)>,
-    ) -> Result<(), ImportError> {
-        let time = self.now.unwrap_or(Nanos::ZERO);
-        self.note_changes(line, edges, Change { time, every: None, edge: 0, directions, settings })
+    fn note_change(&mut self, line: usize, half: Half, settings: Vec<(&'static str, String)>) -> Result<()> {
+        let (time, directions) = (self.now.unwrap_or(Nanos::ZERO), only(half));
+        self.note_changes(line, &[half.0], Change { time, every: None, edge: 0, directions, settings })
     }
 
     /// Records the change for each of the links.
-    fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<(), ImportError> {
+    fn note_changes(&mut self, line: usize, edges: &[usize], change: Change) -> Result<()> {
         if change.settings.is_empty() {
             return Ok(());
         }
-        if self.topology.changes.len() + edges.len() > MOST {
-            let what = format!("there are more than {MOST} changes");
-            return Err(ImportError::new(line, what, "import a smaller script"));
-        }
+        let count = self.topology.changes.len() + edges.len();
+        ImportError::if_above(count, MOST, line, "changes", "import a smaller script")?;
         self.topology.changes.extend(edges.iter().map(|&edge| Change { edge, ..change.clone() }));
         Ok(())
     }
 
     /// `rtmodel-at 1.0 down $a $b`, or of one node: all its links.
-    pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+    pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String> {
         let [when, what, nodes @ ..] = rest else {
             let fix = "write rtmodel-at 1.0 down $a $b";
             return Err(ImportError::new(line, "rtmodel-at is incomplete", fix));
@@ -310,7 +274,7 @@ impl Script<'_> {
     }
 
     /// The link between two nodes, or all links of one.
-    fn edges_between(&self, line: usize, nodes: &[String]) -> Result<Vec<usize>, ImportError> {
+    fn edges_between(&self, line: usize, nodes: &[String]) -> Result<Vec<usize>> {
         if nodes.len() > 1 {
             return Ok(vec![self.between(line, nodes)?.0]);
         }
@@ -321,7 +285,7 @@ impl Script<'_> {
 
     /// `rtmodel Deterministic {START UP DOWN FINISH} $a $b`: from START on the link is alternately up and
     /// down, and up at FINISH.
-    pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+    pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String> {
         let [kind, parameters, nodes @ ..] = rest else {
             let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
             return Err(ImportError::new(line, "rtmodel is incomplete", fix));
@@ -339,20 +303,13 @@ impl Script<'_> {
             }
             "deterministic" => ("2.0", "1.0"),
             "exponential" => {
-                self.note(
-                    line,
-                    &words_of(rest),
-                    "its times are drawn there; here they are exactly their means",
-                );
+                let why = "its times are drawn there; here they are exactly their means";
+                self.note(line, &words_of(rest), why);
                 ("10.0", "1.0")
             }
             _ => {
-                self.note(
-                    line,
-                    &words_of(rest),
-                    "of route models Deterministic, Exponential and Manual are carried over",
-                );
-                return Ok(String::new());
+                let why = "of route models Deterministic, Exponential and Manual are carried over";
+                return self.skip(line, &words_of(rest), why);
             }
         };
         let edges = self.edges_between(line, nodes)?;
@@ -379,12 +336,10 @@ impl Script<'_> {
         edges: &[usize],
         (first, up, down): (Nanos, Nanos, Nanos),
         finish: Option<Nanos>,
-    ) -> Result<String, ImportError> {
+    ) -> Result<String> {
         let period = up + down;
-        if period == Nanos::ZERO {
-            let what = "a link can't be up and down for no time";
-            return Err(ImportError::new(line, what, "write rtmodel Deterministic {0.5 2.0 1.0} $a $b"));
-        }
+        let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
+        ImportError::unless(period > Nanos::ZERO, line, "a link can't be up and down for no time", fix)?;
         // Number of repetitions of an event with this first time.
         let times =
             |first: Nanos| finish.map(|end| if end < first { 0 } else { end.since(first).0 / period.0 + 1 });
@@ -395,28 +350,31 @@ impl Script<'_> {
             }
             let every = if times == Some(1) { None } else { Some((period, times)) };
             let settings = vec![("state", quoted(switch))];
-            self.note_changes(
-                line,
-                edges,
-                Change { time, every, edge: 0, directions: [true, true], settings },
-            )?;
+            let change = Change { time, every, edge: 0, directions: [true, true], settings };
+            self.note_changes(line, edges, change)?;
         }
         if let Some(time) = finish.filter(|_| ups < downs) {
             let settings = vec![("state", quoted("up"))];
-            self.note_changes(
-                line,
-                edges,
-                Change { time, every: None, edge: 0, directions: [true, true], settings },
-            )?;
+            let change = Change { time, every: None, edge: 0, directions: [true, true], settings };
+            self.note_changes(line, edges, change)?;
         }
         Ok(String::new())
     }
 }
 
+/// The choice of one direction of the two.
+pub(super) fn only((_, forward): Half) -> [bool; 2] {
+    [forward, !forward]
+}
+
 /// The selected directions of links.
-fn each_direction(edges: &[usize], directions: [bool; 2]) -> Vec<(usize, bool)> {
+fn each_direction(edges: &[usize], directions: [bool; 2]) -> Vec<Half> {
     let both = |edge: &usize| [(*edge, true), (*edge, false)];
     edges.iter().flat_map(both).filter(|(_, forward)| directions[usize::from(!forward)]).collect()
+}
+
+fn in_seconds(time: Nanos) -> String {
+    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
 }
 
 fn first_word(text: &str) -> String {

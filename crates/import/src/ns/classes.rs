@@ -1,7 +1,7 @@
 //! ns-2 commands for whole classes of queues.
 
-use super::{Preset, Script};
-use crate::ImportError;
+use super::{NO_SETTING, Preset, Script};
+use crate::Result;
 use crate::ns_queue::Queue;
 
 /// Most settings for all queues.
@@ -9,7 +9,7 @@ const MOST_DEFAULTS: usize = 100;
 
 impl Script<'_> {
     /// `Queue/RED set thresh_ 5`: for queues created from then on. Without a value, it is read.
-    pub(super) fn default(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    pub(super) fn default(&mut self, line: usize, words: &[String]) -> Result<String> {
         let plain: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
         match (&plain[..], words.get(3)) {
             ([class, set, key], _) if set == "set" => {
@@ -29,12 +29,11 @@ impl Script<'_> {
             }
             _ => {}
         }
-        self.note(line, words, "the queues here have no such setting");
-        Ok(String::new())
+        self.skip(line, words, NO_SETTING)
     }
 
     /// A queue of this kind; one of DropTail, with a note, if the kind is unknown.
-    pub(super) fn queue_or_tail(&mut self, line: usize, kind: &str) -> Result<Queue, ImportError> {
+    pub(super) fn queue_or_tail(&mut self, line: usize, kind: &str) -> Result<Queue> {
         if let Some(queue) = self.queue_of(line, kind)? {
             return Ok(queue);
         }
@@ -45,7 +44,7 @@ impl Script<'_> {
     }
 
     /// A queue of this kind with its class settings; none if the kind is unknown.
-    fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>, ImportError> {
+    fn queue_of(&self, line: usize, kind: &str) -> Result<Option<Queue>> {
         let Some(mut queue) = Queue::named(kind) else { return Ok(None) };
         let kind = kind.to_ascii_lowercase();
         for default in &self.defaults {

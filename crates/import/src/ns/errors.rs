@@ -3,8 +3,8 @@
 //! A model's settings apply when it is used, whatever their order. Its unit is set by its command `unit`
 //! (errmodel.cc): packets, unless it names bytes, bits or a time.
 
-use super::{Object, Script, Setting};
-use crate::ImportError;
+use super::{Object, Script, Setting, only};
+use crate::Result;
 use crate::ns_value::read;
 use crate::quantity::Share;
 
@@ -55,12 +55,7 @@ fn of_unit(name: &str) -> String {
 
 impl Script<'_> {
     /// Handles a command of an error model: `set rate_ 0.01`, `unit pkt`; without a value, it is read.
-    pub(super) fn errors(
-        &mut self,
-        line: usize,
-        words: &[String],
-        mut model: Errors,
-    ) -> Result<String, ImportError> {
+    pub(super) fn errors(&mut self, line: usize, words: &[String], mut model: Errors) -> Result<String> {
         let rest: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         match &rest[..] {
             ["set", "rate_"] => return Ok(model.rate.decimal()),
@@ -74,18 +69,13 @@ impl Script<'_> {
                 let why = format!(
                     "ns-2 has no such variable: packets are lost one by one unless the command is unit {unit}"
                 );
-                self.note(line, words, &why);
-                return Ok(String::new());
+                return self.skip(line, words, &why);
             }
             ["ranvar", ..] => {
                 let why = "each packet is lost with the share rate_, whatever the distribution";
-                self.note(line, words, why);
-                return Ok(String::new());
+                return self.skip(line, words, why);
             }
-            _ => {
-                self.note(line, words, "error models have no such setting here");
-                return Ok(String::new());
-            }
+            _ => return self.skip(line, words, "error models have no such setting here"),
         }
         if let Some(unit) = model.unit.as_ref().filter(|_| self.now.is_some()) {
             self.note(line, words, &of_unit(&unit.name));
@@ -93,11 +83,11 @@ impl Script<'_> {
         let loss = model.loss();
         self.objects.insert(words[0].clone(), Object::Errors(model));
         let places: Vec<_> = self.losses.iter().filter(|(model, ..)| *model == words[0]).cloned().collect();
-        for (_, edge, forward) in places {
+        for (_, half) in places {
             if self.now.is_none() {
-                self.direction(edge, forward).loss = loss;
-            } else if self.present(edge, forward).loss != loss {
-                self.settle(line, &[edge], [forward, !forward], &[Setting::Loss(loss)])?;
+                self.direction(half).loss = loss;
+            } else if self.present(half).loss != loss {
+                self.settle(line, &[half.0], only(half), &[Setting::Loss(loss)])?;
             }
         }
         Ok(String::new())
@@ -115,29 +105,23 @@ impl Script<'_> {
     }
 
     /// `lossmodel EM A B`: before the queue; `link-lossmodel`: after it.
-    pub(super) fn lossy(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
+    pub(super) fn lossy(&mut self, line: usize, words: &[String]) -> Result<String> {
         let rest = &words[1..];
         let behind = words[0].eq_ignore_ascii_case("link-lossmodel");
-        let model = match rest.first().and_then(|model| self.objects.get(model)) {
-            Some(Object::Errors(model)) => model.clone(),
-            _ => {
-                self.note(line, words, "of error models ErrorModel with a rate_ is carried over");
-                return Ok(String::new());
-            }
+        let Some(Object::Errors(model)) = rest.first().and_then(|model| self.objects.get(model)) else {
+            return self.skip(line, words, "of error models ErrorModel with a rate_ is carried over");
         };
-        let (edge, forward) = self.between(line, rest.get(1..).unwrap_or_default())?;
+        let loss = model.loss();
+        let half = self.between(line, rest.get(1..).unwrap_or_default())?;
         let before = self.losses.len();
-        self.losses.retain(|(_, other, direction)| (*other, *direction) != (edge, forward));
+        self.losses.retain(|(_, other)| *other != half);
         if self.losses.len() < before {
-            self.note(
-                line,
-                words,
-                "a direction has one loss here: this model takes the place of the one before",
-            );
+            let why = "a direction has one loss here: this model takes the place of the one before";
+            self.note(line, words, why);
         }
-        self.losses.push((rest[0].clone(), edge, forward));
-        let direction = self.direction(edge, forward);
-        (direction.loss, direction.loss_behind) = (model.loss(), behind);
+        self.losses.push((rest[0].clone(), half));
+        let direction = self.direction(half);
+        (direction.loss, direction.loss_behind) = (loss, behind);
         Ok(String::new())
     }
 }

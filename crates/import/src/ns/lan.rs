@@ -1,7 +1,7 @@
 //! LANs of ns scripts: `make-lan` of Emulab and ns-2, and ns-2's `newLan`.
 
 use super::{Object, Script};
-use crate::ImportError;
+use crate::Result;
 use crate::ns_value::read;
 use crate::quantity::{Share, ns_rate};
 use crate::tcl::items;
@@ -10,7 +10,7 @@ use longwire_units::Nanos;
 
 impl Script<'_> {
     /// `make-lan "A B C" RATE DELAY`: half of the delay on the sender's cable, half on the receiver's.
-    pub(super) fn lan(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
+    pub(super) fn lan(&mut self, line: usize, rest: &[String]) -> Result<String> {
         let nodes = rest.first().map(|list| items(list)).unwrap_or_default();
         let rate = read(line, "the LAN's rate", rest.get(1), "100Mb", ns_rate)?;
         let delay = Nanos(self.delay(line, rest.get(2))?.0 / 2);

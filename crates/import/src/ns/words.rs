@@ -1,6 +1,7 @@
 //! Names in notes on ns scripts: the script's own words.
 
-use super::{Object, Script};
+use super::{Half, Object, Script};
+use crate::Result;
 use crate::tcl_value::decimal;
 
 /// Note on random numbers.
@@ -96,6 +97,12 @@ impl Script<'_> {
         self.notes.add(line, &told, why);
     }
 
+    /// Notes a command that is left out: its result is empty.
+    pub(super) fn skip(&mut self, line: usize, words: &[String], why: &str) -> Result<String> {
+        self.note(line, words, why);
+        Ok(String::new())
+    }
+
     /// Records the first variable that holds a handle.
     pub(super) fn call_it(&mut self, handle: &str, variable: &str) {
         let known = self.names.get(handle).is_some_and(|name| name.starts_with('$'));
@@ -114,17 +121,17 @@ impl Script<'_> {
         if let Some(name) = self.names.get(word) {
             return name.clone();
         }
-        let between = |edge: usize, forward: bool| {
+        let between = |(edge, forward): Half| {
             let (from, to) = self.topology.edges[edge].ends;
             let (from, to) = if forward { (from, to) } else { (to, from) };
             format!("[$ns link {} {}]", self.node_in_words(from), self.node_in_words(to))
         };
         match self.objects.get(word) {
             None => word.to_owned(),
-            Some(Object::Direction(edge, forward)) => between(*edge, *forward),
-            Some(Object::Queue(edge, forward)) => format!("[{} queue]", between(*edge, *forward)),
-            Some(Object::Delay(edge, forward)) => format!("[{} link]", between(*edge, *forward)),
-            Some(Object::Link(edges)) if edges.len() == 1 => between(edges[0], true),
+            Some(Object::Direction(half)) => between(*half),
+            Some(Object::Queue(half)) => format!("[{} queue]", between(*half)),
+            Some(Object::Delay(half)) => format!("[{} link]", between(*half)),
+            Some(Object::Link(edges)) if edges.len() == 1 => between((edges[0], true)),
             Some(Object::Simulator) => "$ns".into(),
             Some(Object::Node(node) | Object::Lan(node)) => self.node_in_words(*node),
             Some(Object::Errors(_)) => "[new ErrorModel]".into(),

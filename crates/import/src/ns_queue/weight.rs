@@ -1,6 +1,6 @@
 //! RED's weight in ns-2, if it is automatic.
 
-use crate::quantity::plain;
+use crate::quantity::in_units;
 use longwire_units::Nanos;
 
 /// How ns-2 derives RED's weight from the link.
@@ -60,8 +60,7 @@ pub(super) fn weight(pace: f64, delay: Nanos, rule: WeightRule) -> String {
         sum += term;
     }
     let millionths = ((1.0 - 1.0 / sum) * 1e6).round().clamp(1.0, 1e6) as u64;
-    plain(&format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000))
-        .unwrap_or_else(|| "0.002".into())
+    in_units(millionths, 1_000_000)
 }
 
 #[cfg(test)]

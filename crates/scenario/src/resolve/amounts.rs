@@ -4,7 +4,7 @@ use super::{Entry, Resolver};
 use crate::file::File;
 use crate::plan::Route;
 use crate::row::Repeated;
-use crate::written::{Listed, Name, Term, Whole};
+use crate::written::{Name, Term, Whole, Written};
 use std::ops::Range;
 
 /// The most that entries of a section may make.
@@ -80,65 +80,53 @@ impl<'f> Amount<'f> {
     }
 }
 
+/// An entry's name, and its place.
+fn named(name: &Written<Name>) -> (Option<&str>, &Range<usize>) {
+    (Some(&name.text), &name.span)
+}
+
 impl Resolver<'_, '_> {
     /// Checks what the file makes. None after an error.
     pub(super) fn amounts(&mut self, file: &File) -> Option<()> {
-        self.amount(
-            &HOSTS,
-            file.host.iter().map(|host| {
-                let lists = host.address.0.len() + host.gateway.0.len() + host.routes.len();
-                Amount::of(host, (Some(&*host.name.text), &host.name.span), lists)
-            }),
-        )?;
-        self.amount(
-            &PORTS,
-            file.port.iter().map(|port| {
-                Amount::of(port, (Some(&*port.name.text), &port.name.span), port.addresses.0.len())
-            }),
-        )?;
-        self.amount(
-            &ROUTERS,
-            file.router.iter().map(|router| {
-                let lists = router.ports.len() + router.routes.len() + router.neighbours.len();
-                Amount::of(router, (Some(&*router.name.text), &router.name.span), lists + router.flows.len())
-            }),
-        )?;
+        let hosts = file.host.iter().map(|host| {
+            let lists = host.address.0.len() + host.gateway.0.len() + host.routes.len();
+            Amount::of(host, named(&host.name), lists)
+        });
+        self.amount(&HOSTS, hosts)?;
+        let ports = file.port.iter().map(|port| Amount::of(port, named(&port.name), port.addresses.0.len()));
+        self.amount(&PORTS, ports)?;
+        let routers = file.router.iter().map(|router| {
+            let lists = router.ports.len() + router.routes.len() + router.neighbours.len();
+            Amount::of(router, named(&router.name), lists + router.flows.len())
+        });
+        self.amount(&ROUTERS, routers)?;
         for (most, is_match) in [(&LINKS, false), (&MATCHES, true)] {
-            self.amount(
-                most,
-                file.link.iter().map(|link| {
-                    let name = link.name.as_ref().map(|name| &*name.text);
-                    let directions = if link.between.is_some() { 2 } else { 1 };
-                    let each = if is_match { link.matches.len() } else { 1 };
-                    Amount::of(link, (name, &link.span), directions * each)
-                }),
-            )?;
+            let links = file.link.iter().map(|link| {
+                let name = link.name.as_ref().map(|name| &*name.text);
+                let directions = if link.between.is_some() { 2 } else { 1 };
+                let each = if is_match { link.matches.len() } else { 1 };
+                Amount::of(link, (name, &link.span), directions * each)
+            });
+            self.amount(most, links)?;
         }
         for (most, is_link) in [(&PATHS, false), (&PATH_LINKS, true)] {
-            self.amount(
-                most,
-                file.path.iter().map(|path| {
-                    let each = if is_link { path.links.0.len() } else { 1 };
-                    Amount::of(path, (None, &path.from.span), each * path.matches.len().max(1))
-                }),
-            )?;
+            let paths = file.path.iter().map(|path| {
+                let each = if is_link { path.links.0.len() } else { 1 };
+                Amount::of(path, (None, &path.from.span), each * path.matches.len().max(1))
+            });
+            self.amount(most, paths)?;
         }
-        self.amount(
-            &SOURCES,
-            file.source.iter().map(|source| {
-                let name = source.name.as_ref().map(|name| &*name.text);
-                Amount::of(source, (name, &source.from.span), 1)
-            }),
-        )?;
-        let named = |names: &Option<Listed<Name>>| names.as_ref().map_or(0, |names| names.0.len());
-        self.amount(
-            &EVENTS,
-            file.at.iter().map(|at| {
-                let objects = named(&at.link) + named(&at.source) + named(&at.medium);
-                let routes = at.add_route.0.len() + at.remove_route.0.len();
-                Amount::of(at, (at.text("time"), &at.span), objects + routes)
-            }),
-        )
+        let sources = file.source.iter().map(|source| {
+            let name = source.name.as_ref().map(|name| &*name.text);
+            Amount::of(source, (name, &source.from.span), 1)
+        });
+        self.amount(&SOURCES, sources)?;
+        let events = file.at.iter().map(|at| {
+            let objects: usize = at.objects().map(|(_, names)| names.0.len()).sum();
+            let routes = at.add_route.0.len() + at.remove_route.0.len();
+            Amount::of(at, (at.text("time"), &at.span), objects + routes)
+        });
+        self.amount(&EVENTS, events)
     }
 
     /// Checks that all of these together are at most as many as there can be. None after an error.

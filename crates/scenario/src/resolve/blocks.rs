@@ -1,22 +1,35 @@
-//! Blocks of links, from the texts of registry keys.
+//! Blocks of links, from the texts of registry keys, and with the key `profile` from those of a profile where
+//! their own keys give none.
 
 use super::delays::delays;
 use super::{Entry, Resolver};
-use crate::file::BlockText;
+use crate::file::{BlockText, ProfileFile};
+use crate::finding::{ScenarioError, suggestion};
+use crate::library::{self, SHIPPED, ShippedProfile};
 use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
 use crate::plan::Profile;
+use crate::plan_links::Direction;
 use crate::read::BESIDE_RATE;
-use crate::template;
+use crate::source::KeyFault;
+use crate::written::{Text, Written};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
+use longwire_settings::plain_file::text_of;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::hash_map::Entry as Place;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Longest file of a profile in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Distinct profiles so far.
 #[derive(Default)]
 pub(super) struct Profiles {
     pub(super) list: Vec<Profile>,
     index: HashMap<String, u32>,
+    /// Profiles that links name, read so far; none where that failed.
+    files: HashMap<String, Option<Rc<ProfileFile>>>,
 }
 
 impl Resolver<'_, '_> {
@@ -67,19 +80,6 @@ impl Resolver<'_, '_> {
         Some(signature)
     }
 
-    pub(super) fn expanded(
-        &mut self,
-        entry: &Entry<'_>,
-        key: &str,
-        text: &str,
-        span: &Range<usize>,
-    ) -> Option<String> {
-        match template::expand(text, entry.n) {
-            Ok(text) => Some(text.into_owned()),
-            Err(what) => self.refuse(span, entry, key, what, ""),
-        }
-    }
-
     /// The texts, with `framing` and `overhead` moved into the rate's block.
     pub(super) fn beside_merged(
         &mut self,
@@ -114,6 +114,30 @@ impl Resolver<'_, '_> {
         Some(merged)
     }
 
+    /// The edits that a text makes on a source or a medium, whose parameters are keys. None after an error.
+    pub(super) fn keyed_edits(
+        &mut self,
+        entry: &Entry<'_>,
+        text: &BlockText,
+        edits: impl FnOnce(&[(&str, &str)], &Path) -> Result<Vec<Edit>, Vec<KeyFault>>,
+    ) -> Option<Vec<Edit>> {
+        let mut pairs = Vec::new();
+        for (key, value, span) in &text.params {
+            let key = key.as_deref()?;
+            pairs.push((key, self.expanded(entry, key, value, span)?));
+        }
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| (*key, &**value)).collect();
+        let faults = match edits(&pairs, &self.folder) {
+            Ok(edits) => return Some(edits),
+            Err(faults) => faults,
+        };
+        for KeyFault { key, what, fix } in faults {
+            let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
+            self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix);
+        }
+        None
+    }
+
     /// The block of a text: its edit of a link without blocks. None after an error.
     fn block(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<(&'static Spec, Values)> {
         let edit = self.edit(entry, text, &Blocks::new())?;
@@ -126,7 +150,7 @@ impl Resolver<'_, '_> {
         for (name, value, span) in &text.params {
             texts.push((name.as_deref(), self.expanded(entry, &text.key, value, span)?));
         }
-        let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let params: Vec<_> = texts.iter().map(|(name, text)| (*name, &**text)).collect();
         let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
         let patch = BlockPatch { key: &text.key, kind, params: &params };
         let faults = match link_edit(self.registry, now, patch, &self.folder) {
@@ -146,4 +170,88 @@ impl Resolver<'_, '_> {
         }
         None
     }
+
+    /// The texts of the profile named by `written`, for one direction of a link. None after an error.
+    pub(super) fn profile_texts(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Text>,
+        back: bool,
+        profiles: &mut Profiles,
+    ) -> Option<Vec<BlockText>> {
+        let text = self.term(entry, "profile", written)?.0;
+        let (name, selected) = Direction::split(&text);
+        let direction = selected.unwrap_or(if back { Direction::Backward } else { Direction::Forward });
+        let named = match profiles.files.entry(name.to_owned()) {
+            Place::Occupied(known) => known.get().clone(),
+            Place::Vacant(place) => {
+                place.insert(self.read_profile_file(entry, written, name).map(Rc::new)).clone()
+            }
+        }?;
+        let mut blocks = named.direction(direction);
+        for block in &mut blocks {
+            // Places in the profile are not in the scenario: errors point at the profile's name.
+            block.span = written.span.clone();
+            block.kind.iter_mut().for_each(|(_, span)| *span = written.span.clone());
+            block.params.iter_mut().for_each(|(_, _, span)| *span = written.span.clone());
+        }
+        Some(blocks)
+    }
+
+    /// Finds a shipped profile, or reads a file.
+    fn read_profile_file(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Text>,
+        name: &str,
+    ) -> Option<ProfileFile> {
+        let read = if let Some(shipped) = ShippedProfile::named(name) {
+            library::read(name, shipped.text, self.registry)
+        } else if name.ends_with(".toml") || name.contains('/') {
+            match text_of(&self.folder.join(name), LONGEST) {
+                Ok(text) => library::read(name, &text, self.registry),
+                Err(why) => {
+                    let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
+                    let fix = "name a file with a profile, from the scenario's folder, or one that longwire \
+                        profiles lists";
+                    return self.refuse(&written.span, entry, "profile", what, fix);
+                }
+            }
+        } else {
+            let known = || SHIPPED.iter().map(|shipped| shipped.name);
+            let list = known().collect::<Vec<_>>().join(", ");
+            let fix = match suggestion(name, known()) {
+                Some(near) => format!("did you mean \"{near}\"? There are {list}"),
+                None => format!("there are {list}; or name a file of your own, as in \"my.toml\""),
+            };
+            let what = format!("there is no profile \"{}\"", name.escape_debug());
+            return self.refuse(&written.span, entry, "profile", what, fix);
+        };
+        read.map_err(|error| self.report(entry, written, &error)).ok()
+    }
+
+    /// Reports a profile's errors where the scenario names it.
+    fn report(&mut self, entry: &Entry<'_>, written: &Written<Text>, error: &ScenarioError) {
+        for finding in &error.findings {
+            let what = format!(
+                "{}:{}:{}: {}: {}",
+                finding.file, finding.line, finding.column, finding.field, finding.what
+            );
+            self.error(&written.span, entry, "profile", what, finding.fix.clone());
+        }
+    }
+}
+
+/// A profile's texts, overridden by those of the link.
+pub(super) fn merged<'b>(named: &'b [BlockText], own: Vec<&'b BlockText>) -> Vec<&'b BlockText> {
+    let within_rate = |key: &str| {
+        let rates = own.iter().filter(|block| block.key == "rate");
+        BESIDE_RATE.contains(&key)
+            && rates.flat_map(|rate| &rate.params).any(|(name, ..)| name.as_deref() == Some(key))
+    };
+    let replaced =
+        |block: &BlockText| own.iter().any(|other| other.key == block.key) || within_rate(&block.key);
+    let mut all: Vec<&BlockText> = named.iter().filter(|block| !replaced(block)).collect();
+    all.extend(own);
+    all
 }

@@ -15,12 +15,14 @@ type Blocks<'b> = &'b [(&'static Spec, Values)];
 
 /// The delays of a link made of these blocks.
 pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
-    let times = block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
-    let before_queue = block(blocks, "delay").is_some_and(|(spec, values)| before_queue(spec, values));
+    let delay = block(blocks, "delay");
+    let times = delay.and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
     // After a delay before the queue, a packet may leave as soon as it is sent.
-    let least = if before_queue { Nanos::ZERO } else { least(blocks) };
+    let before_queue = delay.is_some_and(|(spec, values)| before_queue(spec, values));
     let skips = before_queue || block(blocks, "reorder").is_some();
     let shortest = if skips { Nanos::ZERO } else { times.shortest };
+    let is_constant = delay.is_some_and(|(spec, _)| spec.kind == "constant");
+    let least = if is_constant { shortest } else { Nanos::ZERO };
     Delays { least, shortest, mean: times.mean, held: held(blocks, times.longest), before_queue }
 }
 
@@ -31,16 +33,6 @@ impl Delays {
         let before_queue = self.before_queue || other.before_queue;
         let (least, shortest) = (self.least.min(other.least), self.shortest.min(other.shortest));
         Self { least, shortest, mean, held, before_queue }
-    }
-}
-
-/// The constant delay, unless packets may skip it.
-fn least(blocks: Blocks<'_>) -> Nanos {
-    match block(blocks, "delay") {
-        Some((spec, values)) if spec.kind == "constant" && block(blocks, "reorder").is_none() => {
-            ConstantSettings::of(values).delay
-        }
-        _ => Nanos::ZERO,
     }
 }
 

@@ -1,17 +1,17 @@
 //! A dry run of the events before the run, in order of time: it shows the blocks that each event will meet.
 
-use super::Resolver;
 use super::delays::delays;
-use super::event_request::{EventRequest, ObjectKind, Objects, ResolvedEvents, first_places, key_of};
 use super::links::Links;
+use super::media::medium_edit;
+use super::{Entry, Resolver};
 use crate::contradictions::contradictions;
-use crate::event::Event;
-use crate::implied::with_defaults;
-use crate::plan::Delays;
+use crate::event::{Event, ObjectKind};
+use crate::file::{At, BlockText};
+use crate::link_edit::{unplanned_target, with_defaults};
+use crate::plan::{Delays, Medium, Places, Source};
 use crate::plan_links::block;
-use crate::source_edit::SourceSite;
-use crate::steering::unplanned_target;
-use longwire_block::change::{Blocks, Edit, Repeat, set_block};
+use crate::source::{SourceSite, source_edits};
+use longwire_block::change::{Blocks, Edit, Ramp, Repeat, set_block};
 use longwire_block::{Spec, Value};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
@@ -22,6 +22,44 @@ use std::sync::Arc;
 const REPEATS: u64 = 16;
 /// Most changes that are tried in all.
 const MOST_CHANGES: usize = 1_000_000;
+
+/// The resolved events.
+#[derive(Default)]
+pub(super) struct ResolvedEvents {
+    /// The events in the file's order.
+    pub(super) events: Vec<Event>,
+    /// By the place of a link that changes: all its delays combined.
+    pub(super) delays: HashMap<u32, Delays>,
+}
+
+/// The sources and media that can change, and the plan's nodes.
+pub(super) type Objects<'o> = (&'o [Source], &'o [Medium], Places<'o>);
+
+/// An event as requested in the file.
+pub(super) struct EventRequest<'f> {
+    pub(super) entry: Entry<'f>,
+    pub(super) written: &'f At,
+    pub(super) time: Nanos,
+    pub(super) repeat: Option<Repeat>,
+    pub(super) ramp: Option<Ramp>,
+    /// The places of its objects, ascending.
+    pub(super) places: Vec<u32>,
+    pub(super) object: ObjectKind,
+    pub(super) texts: Vec<BlockText>,
+    /// The initial blocks of its links, each once.
+    pub(super) planned: Vec<Blocks>,
+}
+
+/// A parameter's key in errors: sources and media have their parameters as keys.
+pub(super) fn key_of(spec: &Spec, at: usize, object: ObjectKind) -> String {
+    if object != ObjectKind::Links {
+        spec.params[at].name.into()
+    } else if at == 0 {
+        spec.key.into()
+    } else {
+        format!("{}.{}", spec.key, spec.params[at].name)
+    }
+}
 
 /// Blocks of objects with the same history, and ramps in progress.
 #[derive(Clone)]
@@ -77,7 +115,8 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
         now.extend((states.len() as u32..).take(sources.len() + media.len()));
         states.extend(sources.iter().map(|source| state(source.blocks(places.ports))));
         states.extend(media.iter().map(|medium| state(medium.blocks())));
-        let (first_source, first_medium) = first_places(links, sources);
+        let first_source = links.links.len() as u32;
+        let first_medium = first_source + sources.len() as u32;
         let sites = sources.iter().map(|source| SourceSite::of(source, places)).collect();
         let (delays, budget) = (HashMap::new(), MOST_CHANGES);
         Self { resolver, states, now, first_source, first_medium, sites, delays, budget }
@@ -112,8 +151,9 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
     fn first(&mut self, event: &EventRequest<'_>) -> Option<Vec<Event>> {
         let (mut known, mut noted) = (Transitions::new(), Vec::new());
         let mut groups: Vec<(Arc<[Edit]>, Vec<u32>)> = Vec::new();
+        let first = self.first_of(event.object);
         for &place in &event.places {
-            let before = self.now[place as usize];
+            let before = self.now[(first + place) as usize];
             let (after, edits) = match known.get(&before) {
                 Some((after, edits)) => (*after, Arc::clone(edits)),
                 None => {
@@ -130,12 +170,10 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
                 Some((_, places)) => places.push(place),
                 None => groups.push((edits, vec![place])),
             }
-            self.step(place, before, after);
+            self.step(first + place, before, after);
         }
         let EventRequest { time, repeat, ramp, object, .. } = *event;
-        let first = self.first_of(object);
-        let made = |(edits, mut places): (_, Vec<u32>)| {
-            places.iter_mut().for_each(|place| *place -= first);
+        let made = |(edits, places): (_, Vec<u32>)| {
             let [mut links, mut sources, mut media]: [Arc<[u32]>; 3] = Default::default();
             *(match object {
                 ObjectKind::Links => &mut links,
@@ -182,13 +220,12 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
         for text in &event.texts {
             let more = match event.object {
                 ObjectKind::Links => self.resolver.edit(&event.entry, text, blocks).map(|edit| vec![edit]),
-                ObjectKind::Media => {
-                    self.resolver.medium_edit(&event.entry, text, blocks).map(|edit| vec![edit])
-                }
-                ObjectKind::Sources => {
-                    let site = &self.sites[(place - self.first_source) as usize];
-                    self.resolver.source_edits(&event.entry, text, blocks, site)
-                }
+                ObjectKind::Media => self.resolver.keyed_edits(&event.entry, text, |pairs, _| {
+                    medium_edit(blocks, pairs).map(|edit| vec![edit])
+                }),
+                ObjectKind::Sources => self.resolver.keyed_edits(&event.entry, text, |pairs, folder| {
+                    source_edits(blocks, pairs, &self.sites[place as usize], folder)
+                }),
             };
             // The texts behind a mistake are read for theirs.
             edits = edits.zip(more).map(|(edits, more)| [edits, more].concat());
@@ -201,9 +238,8 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
         for part in made {
             let mut known: HashMap<u32, u32> = HashMap::new();
             let first = self.first_of(event.object);
-            for place in
-                part.links.iter().chain(&*part.sources).chain(&*part.media).map(|place| first + place)
-            {
+            let places = part.links.iter().chain(&*part.sources).chain(&*part.media);
+            for place in places.map(|place| first + place) {
                 self.budget = self.budget.saturating_sub(1);
                 let before = self.now[place as usize];
                 let after = match known.get(&before) {
@@ -300,28 +336,22 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
             return Some((what, format!("give the {owner} a {key}, or set one before")));
         };
         let alone = |(at, to): &&(usize, Value)| {
-            Edit { spec: edit.spec, given: vec![(*at, to.clone())], fresh: None }
-                .begins(&state.blocks)
-                .is_none()
+            let given = vec![(*at, to.clone())];
+            Edit { spec: edit.spec, given, fresh: None }.begins(&state.blocks).is_none()
         };
         let (at, to) = edit.given.iter().find(alone)?;
         let kind = edit.spec.params[*at].kind;
         let (from, to) = (values.at(*at).print(kind), to.print(kind));
         let what = format!("{} has no ramp from \"{from}\" to \"{to}\"", key_of(edit.spec, *at, object));
-        Some((
-            what,
-            "rates but \"unlimited\", times, probabilities and numbers have; set others without a ramp"
-                .into(),
-        ))
+        let fix = "rates but \"unlimited\", times, probabilities and numbers have; set others without a ramp";
+        Some((what, fix.into()))
     }
 
     /// The fix for a ramp that would remove a block.
     fn fix_of_removal(&self, state: &ObjectState, key: &str) -> String {
-        let own = block(&state.blocks, key);
-        let first =
-            self.resolver.registry.iter().find(|spec| spec.key == key).map(|spec| spec.params[0].name);
-        let share = own.is_some_and(|(spec, values)| {
-            let at = spec.params.iter().position(|param| Some(param.name) == first);
+        let first = self.resolver.registry.iter().find(|spec| spec.key == key);
+        let share = block(&state.blocks, key).zip(first).is_some_and(|((spec, values), first)| {
+            let at = spec.place(first.params[0].name);
             at.is_some_and(|at| matches!(values.at(at), Value::Probability(_)))
         });
         if share {

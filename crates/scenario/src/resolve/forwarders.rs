@@ -2,46 +2,35 @@
 
 use super::{Entry, Resolver};
 use crate::file::File;
-use crate::file_forwarder::{Forwarder as WrittenEntry, ForwarderKey};
+use crate::file_router::{Forwarder as WrittenEntry, ForwarderKey};
 use crate::forwarder_plan::{
-    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
+    ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, fault,
 };
-use crate::level_plan::{AboveRequest, Promises, Receiver};
+use crate::level_plan::Receiver;
 use crate::plan::Plan;
 use crate::router_plan::Router;
 use crate::written::Written;
-use longwire_punt::AttachmentId;
+use longwire_punt::{Admission, AttachmentId};
 use longwire_router::Forwarders;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Resolver<'_, '_> {
     /// The programs of the plan's routers, in the file's order.
     pub(super) fn forwarders(&mut self, file: &File, routers: &[Router]) -> Vec<PlannedForwarder> {
-        let table = |router: &Router| {
-            let places: Vec<u16> = router.ports.iter().map(|port| port.place).collect();
-            Arc::new(Forwarders::none(router.admission.clone(), &places, 0))
-        };
-        let mut tables: Vec<Option<Arc<Forwarders>>> = vec![None; routers.len()];
-        let mut promises: Vec<Promises> =
-            routers.iter().map(|router| Promises::new(&router.levels)).collect();
-        let mut attachments = vec![AttachmentCounts::default(); routers.len()];
+        let mut installed: HashMap<u32, Installed> = HashMap::new();
         let mut planned = Vec::new();
         for written in &file.forwarder {
             let entry = Entry { section: "forwarder", name: called(written), n: None };
             let Some(index) = self.router_named(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
-            let before = tables[index as usize].take().unwrap_or_else(|| table(router));
-            let read = self.forwarder(written, router, &before);
-            match read.and_then(|read| promised(read, &mut promises[index as usize])) {
-                Ok((mut request, after)) => {
-                    request.installation.above = attachments[index as usize].next(request.above.as_ref());
-                    planned.push(PlannedForwarder { router: index, request });
-                    tables[index as usize] = Some(after);
-                }
+            let own = installed.entry(index).or_insert_with(|| Installed::none(router));
+            match own.install(written, router, &self.folder) {
+                Ok(request) => planned.push(PlannedForwarder { router: index, request }),
                 Err(ForwarderFault { field, why }) => {
                     self.error(&span_of(written, field), &entry, field, why, "");
-                    tables[index as usize] = Some(before);
                 }
             }
         }
@@ -57,49 +46,48 @@ impl Resolver<'_, '_> {
             }
         }
     }
+}
 
-    fn forwarder(
-        &self,
+/// What is installed on a router so far.
+struct Installed {
+    table: Arc<Forwarders>,
+    /// Of the slow path, and of the control level: the guarantees given, and the number of attachments.
+    levels: [(Admission, usize); 2],
+}
+
+impl Installed {
+    fn none(router: &Router) -> Self {
+        let places: Vec<u16> = router.ports.iter().map(|port| port.place).collect();
+        let table = Arc::new(Forwarders::none(router.admission.clone(), &places, 0));
+        let levels = [router.levels.slow, router.levels.control];
+        Self { table, levels: levels.map(|capacity| (Admission::new(capacity), 0)) }
+    }
+
+    /// Verifies and compiles a program, and admits it to the level above.
+    fn install(
+        &mut self,
         written: &WrittenEntry,
         router: &Router,
-        table: &Forwarders,
-    ) -> Result<(ForwarderRequest, Arc<Forwarders>), ForwarderFault> {
+        folder: &Path,
+    ) -> Result<ForwarderRequest, ForwarderFault> {
         let text = texts(written);
-        let request = text.read(router, &text.object(&self.folder)?)?;
-        let fault = |why: String| ForwarderFault { field: "program", why };
+        let mut request = text.read(router, &text.object(folder)?)?;
         let forwarder = request.prepare(&router.admission.prices, 0).map_err(|error| text.refused(&error))?;
-        let (_, after) = table.with(forwarder).map_err(|error| fault(error.to_string()))?;
-        Ok((request, after))
+        let (_, after) = self.table.with(forwarder).map_err(|error| fault("program", error.to_string()))?;
+        if let Some(above) = &request.above {
+            let (level, attachment): (_, fn(usize) -> AttachmentId) = match above.receiver {
+                Receiver::Service(_) => (0, AttachmentId::slow),
+                Receiver::Process => (1, AttachmentId::control),
+            };
+            let (promised, count) = &mut self.levels[level];
+            let admitted = promised.admit(&above.name, above.request);
+            admitted.map_err(|error| fault("packets", error.to_string()))?;
+            request.installation.above = Some(attachment(*count));
+            *count += 1;
+        }
+        self.table = after;
+        Ok(request)
     }
-}
-
-/// Numbers of a router's attachments, from 0 on each level.
-#[derive(Debug, Clone, Copy, Default)]
-struct AttachmentCounts {
-    services: usize,
-    processes: usize,
-}
-
-impl AttachmentCounts {
-    fn next(&mut self, above: Option<&AboveRequest>) -> Option<AttachmentId> {
-        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.receiver {
-            Receiver::Service(_) => (&mut self.services, AttachmentId::slow),
-            Receiver::Process => (&mut self.processes, AttachmentId::control),
-        };
-        *count += 1;
-        Some(attachment(*count - 1))
-    }
-}
-
-/// Admits a forwarder to the level above.
-fn promised<T>(
-    (request, after): (ForwarderRequest, T),
-    promises: &mut Promises,
-) -> Result<(ForwarderRequest, T), ForwarderFault> {
-    if let Some(above) = &request.above {
-        promises.admit(above).map_err(|error| ForwarderFault { field: "packets", why: error.to_string() })?;
-    }
-    Ok((request, after))
 }
 
 fn text<T>(written: Option<&Written<T>>) -> Option<String> {

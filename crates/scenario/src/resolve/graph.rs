@@ -5,11 +5,10 @@ use super::nodes::Nodes;
 use super::{Entry, Resolver, some};
 use crate::file::File;
 use crate::plan::{End, Port, Segment};
-use crate::words::Routing;
+use crate::settings::Routing;
 use longwire_units::{DisjointSets, Nanos};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::ops::Range;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
 /// A step from one bridge to another.
 #[derive(Clone, Copy)]
@@ -141,7 +140,7 @@ impl Resolver<'_, '_> {
                 );
                 let fix =
                     "a host or port has one cable: link the bridges with each other, or correct the bridge";
-                self.at_link(links, place as u32, what, fix);
+                self.at_link(links, (place as u32, ""), what, fix);
             }
         }
         for (place, port) in nodes.ports.iter_mut().enumerate() {
@@ -159,13 +158,8 @@ impl Resolver<'_, '_> {
                     let entry = Entry { section: port.section(), name: Some(&port.name), n: None };
                     let known: Vec<&str> = nodes.bridges.iter().map(|bridge| &*bridge.name).collect();
                     let what = format!("it names no bridge; there are {}", some(&known));
-                    self.error(
-                        &nodes.spans[place],
-                        &entry,
-                        "",
-                        what,
-                        format!("add bridge = \"{}\"", known[0]),
-                    );
+                    let fix = format!("add bridge = \"{}\"", known[0]);
+                    self.error(&nodes.spans[place], &entry, "", what, fix);
                 }
             }
         }
@@ -211,7 +205,7 @@ impl Resolver<'_, '_> {
         };
         let what = format!("it closes a loop of bridges: {way}; a learning bridge would flood it for ever");
         let fix = "remove a link, or write routing = \"shortest-delay\" at the top of the file";
-        self.at_link(links, place, what, fix);
+        self.at_link(links, (place, ""), what, fix);
     }
 
     fn segments(&mut self, nodes: &mut Nodes, mut groups: DisjointSets, file: &File) -> Vec<Segment> {
@@ -220,15 +214,9 @@ impl Resolver<'_, '_> {
         for (index, bridge) in nodes.bridges.iter_mut().enumerate() {
             let number = *numbers.entry(groups.find(index)).or_insert(segments.len());
             if number == segments.len() {
-                let (ageing, table) = (bridge.ageing, bridge.table);
-                segments.push(Segment {
-                    router: None,
-                    bridges: Vec::new(),
-                    ports: Vec::new(),
-                    ageing,
-                    table,
-                    wire: false,
-                });
+                let (ageing, table, wire) = (bridge.ageing, bridge.table, false);
+                let (bridges, ports) = (Vec::new(), Vec::new());
+                segments.push(Segment { router: None, bridges, ports, ageing, table, wire });
             }
             let segment = &mut segments[number];
             if bridge.ageing != segment.ageing {
@@ -287,7 +275,7 @@ impl Resolver<'_, '_> {
 
     fn place_links(&mut self, nodes: &Nodes, links: &Links, graph: &mut Graph) {
         let mut free: Vec<(u32, u32)> = Vec::new();
-        let mut joined: HashMap<(u32, u32), ()> = HashMap::new();
+        let mut joined: HashSet<(u32, u32)> = HashSet::new();
         for (place, link) in links.links.iter().enumerate() {
             let at = place as u32;
             if links.matched[place] {
@@ -303,12 +291,8 @@ impl Resolver<'_, '_> {
                 (End::Port(from), End::Port(to)) => {
                     if nodes.ports[usize::from(from)].segment != nodes.ports[usize::from(to)].segment {
                         let what = "its ends are on bridges that no link joins: no packet would take it";
-                        self.at_link(
-                            links,
-                            at,
-                            what.into(),
-                            "put both ends on one bridge, or link the bridges",
-                        );
+                        let fix = "put both ends on one bridge, or link the bridges";
+                        self.at_link(links, (at, ""), what, fix);
                     }
                     graph.direct.insert((from, to), at)
                 }
@@ -317,7 +301,7 @@ impl Resolver<'_, '_> {
                 (End::Bridge(from), End::Bridge(to)) => {
                     let delay = links.profiles[link.profile as usize].delays.mean.0;
                     graph.edges[from as usize].push(Edge { to, delay, link: Some(at) });
-                    joined.insert((from, to), ());
+                    joined.insert((from, to));
                     None
                 }
             };
@@ -325,28 +309,34 @@ impl Resolver<'_, '_> {
                 let what = format!("\"{}\" has the same ends", links.links[other as usize].name);
                 let fix =
                     "say which packets take which, with match = [{ source = \"…\", destination = \"…\" }]";
-                self.at_link(links, at, what, fix);
+                self.at_link(links, (at, ""), what, fix);
             }
         }
         for (from, to) in free {
-            if joined.insert((from, to), ()).is_none() {
+            if joined.insert((from, to)) {
                 graph.edges[from as usize].push(Edge { to, delay: 0, link: None });
             }
         }
     }
 
     /// Reports an error of the link at `place`.
-    pub(super) fn at_link(&mut self, links: &Links, place: u32, what: String, fix: &str) {
-        let span: Range<usize> = links.spans[place as usize].clone();
-        let entry = Entry { section: "link", name: Some(&links.links[place as usize].name), n: None };
-        self.error(&span, &entry, "", what, fix);
+    pub(super) fn at_link(
+        &mut self,
+        links: &Links,
+        (place, key): (u32, &str),
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let name = &links.links[place as usize].name;
+        let entry = Entry { section: "link", name: Some(name), n: None };
+        self.error(&links.spans[place as usize], &entry, key, what, fix);
     }
 }
 
 /// The bridges on the path from `from` to `to` along `cables`, which is a tree.
 fn ring(cables: &[Vec<u32>], from: u32, to: u32) -> Vec<u32> {
     let mut before: Vec<Option<u32>> = vec![None; cables.len()];
-    let mut waiting = std::collections::VecDeque::from([from]);
+    let mut waiting = VecDeque::from([from]);
     while let Some(at) = waiting.pop_front() {
         for next in &cables[at as usize] {
             if *next != from && before[*next as usize].is_none() {

@@ -1,16 +1,15 @@
 //! Links: one for each direction.
 
-use super::blocks::Profiles;
-use super::profile_files::{ProfileCache, merged};
+use super::blocks::{Profiles, merged};
 use super::{Entry, Resolver};
-use crate::direction::Direction;
-use crate::file::{self, BlockText, File};
+use crate::file::{self, File, overlaid};
 use crate::plan::{End, Link, Profile};
+use crate::plan_links::Direction;
 use crate::read::BESIDE_RATE;
 use crate::row::SettingText;
-use crate::settings::{DirectionSettings, LinkSettings};
+use crate::settings::{DirectionSettings, LinkSettings, Only};
 use crate::template;
-use crate::written::{Name, Term};
+use crate::written::{Listed, Name, Term};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::net::IpAddr;
@@ -66,20 +65,13 @@ impl Resolver<'_, '_> {
     pub(super) fn links(&mut self, file: &File) -> Links {
         let mut links = Links::default();
         let mut profiles = Profiles::default();
-        let mut cache = ProfileCache::new();
         for written in &file.link {
-            let ends = match (&written.from, &written.to, &written.between) {
-                (Some(from), Some(to), _) => Some(format!("{}-{}", from.text, to.text)),
-                (_, _, Some(between)) if between.0.len() == 2 => {
-                    Some(format!("{}-{}", between.0[0].text, between.0[1].text))
-                }
-                _ => None,
-            };
+            let ends = end_texts(written).map(|[from, to]| format!("{from}-{to}"));
             let name = written.name.as_ref().map(|name| &name.text).or(ends.as_ref());
             let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
             let mut same = SameForAll::default();
             for n in self.numbers(&entry, written) {
-                let known = (&mut profiles, &mut cache, &mut same);
+                let known = (&mut profiles, &mut same);
                 if self.link(&Entry { n, ..entry }, written, &mut links, known).is_none() {
                     break;
                 }
@@ -95,7 +87,7 @@ impl Resolver<'_, '_> {
         entry: &Entry<'_>,
         written: &file::Link,
         links: &mut Links,
-        (profiles, cache, same): (&mut Profiles, &mut ProfileCache, &mut SameForAll),
+        (profiles, same): (&mut Profiles, &mut SameForAll),
     ) -> Option<()> {
         // All are read, so that all errors are reported.
         let ends = self.ends(entry, written);
@@ -107,15 +99,15 @@ impl Resolver<'_, '_> {
         let mut read = Vec::with_capacity(directions.len());
         for direction in &directions {
             let known = same.profiles[usize::from(direction.back)];
-            let shared = (&mut *profiles, &mut *cache, &mut *same);
+            let shared = (&mut *profiles, &mut *same);
             let profile = known.or_else(|| self.profile_of(entry, written, direction, histogram, shared));
             let medium = self.medium_of(entry, written, direction);
             read.push(profile.zip(medium));
         }
         let read = read.into_iter().collect::<Option<Vec<_>>>();
         let (ends, matches, LinkSettings { only, .. }, read) = (ends?, matches?, settings?, read?);
-        if let (Some(only), Some(first)) = (only, matches.first()) {
-            let what = format!("it is for {only} only, and match chooses packets for it");
+        if let (Some(Only::Programs), Some(first)) = (only, matches.first()) {
+            let what = "it is for programs only, and match chooses packets for it";
             return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
         }
         for (direction, (profile, medium)) in directions.into_iter().zip(read) {
@@ -144,12 +136,12 @@ impl Resolver<'_, '_> {
         written: &file::Link,
         direction: &LinkDirection<'_>,
         histogram: bool,
-        (profiles, cache, same): (&mut Profiles, &mut ProfileCache, &mut SameForAll),
+        (profiles, same): (&mut Profiles, &mut SameForAll),
     ) -> Option<u32> {
         let own = direction.overrides;
         let texts = overlaid(&written.blocks, own.map_or(&[][..], |own| &own.blocks));
         let name = own.and_then(|own| own.profile.as_ref()).or(written.profile.as_ref());
-        let named = name.map(|name| self.profile_texts(entry, name, direction.back, cache));
+        let named = name.map(|name| self.profile_texts(entry, name, direction.back, profiles));
         let is_known = !matches!(named, Some(None));
         let named = named.flatten().unwrap_or_default();
         let mut texts = merged(&named, texts);
@@ -178,9 +170,9 @@ impl Resolver<'_, '_> {
         direction: &LinkDirection<'_>,
     ) -> Option<Option<(Box<str>, Range<usize>)>> {
         let own = direction.overrides.and_then(|direction| direction.medium.as_ref());
-        let Some(medium) = own.or(written.medium.as_ref()) else { return Some(None) };
-        let Name(name) = self.term(entry, "medium", medium)?;
-        Some(Some((name, medium.span.clone())))
+        let medium = own.or(written.medium.as_ref());
+        let name = self.optional(entry, "medium", medium)?;
+        Some(name.zip(medium).map(|(Name(name), medium)| (name, medium.span.clone())))
     }
 
     /// Where an entry's first direction begins and ends. None after an error.
@@ -233,18 +225,14 @@ impl Resolver<'_, '_> {
                 if direction.suffix.is_empty() { name } else { format!("{name}{}", direction.suffix).into() }
             }
             None => {
-                let ends = match (&written.from, &written.to, &written.between) {
-                    (Some(from), Some(to), _) => [&from.text, &to.text],
-                    (_, _, Some(between)) if direction.back => [&between.0[1].text, &between.0[0].text],
-                    (_, _, Some(between)) => [&between.0[0].text, &between.0[1].text],
-                    _ => return None,
-                };
-                let [from, to] = ends.map(|text| template::expand(text, entry.n).unwrap_or_default());
-                match Name::read(&format!("{from}-{to}")) {
+                let mut ends =
+                    end_texts(written)?.map(|text| template::expand(text, entry.n).unwrap_or_default());
+                if direction.back {
+                    ends.reverse();
+                }
+                match Name::read(&ends.join("-")) {
                     Ok(Name(name)) => name,
-                    Err(what) => {
-                        return self.refuse(span, entry, "name", what, "give the link a name");
-                    }
+                    Err(what) => return self.refuse(span, entry, "name", what, "give the link a name"),
                 }
             }
         };
@@ -278,6 +266,16 @@ impl Resolver<'_, '_> {
     }
 }
 
+/// The ends of an entry as written, those of its first direction.
+fn end_texts(written: &file::Link) -> Option<[&str; 2]> {
+    let ends = match (&written.from, &written.to, &written.between) {
+        (Some(from), Some(to), _) => [from, to],
+        (_, _, Some(Listed(between))) => between.iter().collect::<Vec<_>>().try_into().ok()?,
+        _ => return None,
+    };
+    Some(ends.map(|end| &*end.text))
+}
+
 /// The directions of an entry.
 fn directions(written: &file::Link) -> Vec<LinkDirection<'_>> {
     if written.between.is_none() && written.forward.is_none() && written.backward.is_none() {
@@ -292,10 +290,4 @@ fn directions(written: &file::Link) -> Vec<LinkDirection<'_>> {
 /// Whether settings have no templates.
 fn is_same_for_all(row: &[SettingText]) -> bool {
     !row.iter().any(|(_, text, _)| text.contains('{'))
-}
-
-/// The texts of a link, overridden by those of one direction.
-fn overlaid<'b>(shared: &'b [BlockText], own: &'b [BlockText]) -> Vec<&'b BlockText> {
-    let kept = shared.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
-    kept.chain(own).collect()
 }

@@ -4,9 +4,9 @@ use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::name_hint;
-use crate::implied::{bare, near};
-use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit, no_such_parameter};
+use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, bare, link_edit, near, no_such_parameter};
 use crate::plan::Medium;
+use crate::source::KeyFault;
 use crate::written::Name;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
@@ -22,20 +22,20 @@ const MOST_STATIONS: usize = 4096;
 ///
 /// # Errors
 /// The faulty parameters, at least one, each with its fault.
-pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, Vec<(String, String)>> {
+pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, Vec<KeyFault>> {
     let Some((spec, _)) = now.first() else {
-        return Err(vec![(String::new(), "there is no medium".into())]);
+        return Err(vec![KeyFault::new("", "there is no medium", "")]);
     };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
     let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
     let wrong = |LinkFault { place, what, fix }| {
         let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
-        (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
+        KeyFault::new(name, if fix.is_empty() { what } else { format!("{what}; {fix}") }, "")
     };
     let edit = link_edit(MEDIA, now, patch, Path::new("."))
         .map_err(|faults| faults.into_iter().map(wrong).collect::<Vec<_>>())?;
     if let Some((spec, values)) = edit.apply(now) {
-        check_medium(spec, &values).map_err(|(name, what)| vec![(name.into(), what)])?;
+        check_medium(spec, &values).map_err(|(name, what)| vec![KeyFault::new(name, what, "")])?;
     }
     Ok(edit)
 }
@@ -127,16 +127,11 @@ impl Resolver<'_, '_> {
         }
         let span = |name: &str| {
             let param = written.params.iter().find(|(param, ..)| *param == name);
-            param.map_or_else(|| written.name.span.clone(), |(.., span)| span.clone())
+            param.map_or(&written.name.span, |(.., span)| span)
         };
-        let values = match Values::read(spec, &given) {
-            Ok(values) => values,
-            Err(error) => {
-                return self.refuse(&written.name.span, entry, "", error.to_string(), "");
-            }
-        };
+        let values = self.accept(&written.name.span, entry, "", Values::read(spec, &given))?;
         if let Err((name, what)) = check_medium(spec, &values) {
-            return self.refuse(&span(name), entry, name, what, "");
+            return self.refuse(span(name), entry, name, what, "");
         }
         Some((spec, values))
     }
@@ -168,34 +163,12 @@ impl Resolver<'_, '_> {
         texts: &[BlockText],
         (places, links): (&[u32], &Links),
     ) -> Option<()> {
-        // Places after those of the links are sources.
-        let of = |place: u32| links.media.get(place as usize).is_some_and(Option::is_some);
-        let station = places.iter().find(|&&place| of(place));
+        let station = places.iter().find(|&&place| links.media[place as usize].is_some());
         let rate = texts.iter().find(|text| text.key == "rate");
         let (Some(&station), Some(rate)) = (station, rate) else { return Some(()) };
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
         let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
         let fix = format!("write medium = \"{medium}\" instead of the link, with its rate");
         self.refuse(&rate.span, entry, "rate", what, fix)
-    }
-
-    /// The edit that a text makes on a medium with the blocks `now`. None after an error.
-    pub(super) fn medium_edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
-        let mut pairs = Vec::new();
-        for (name, value, span) in &text.params {
-            let name = name.as_deref()?;
-            pairs.push((name, self.expanded(entry, name, value, span)?));
-        }
-        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        match medium_edit(now, &pairs) {
-            Ok(edit) => Some(edit),
-            Err(faults) => {
-                for (name, what) in faults {
-                    let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
-                    self.error(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "");
-                }
-                None
-            }
-        }
     }
 }

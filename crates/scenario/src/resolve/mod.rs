@@ -1,45 +1,31 @@
 //! Sections to plan: names to places, texts to values, links to routes.
 
-mod addresses;
 mod amounts;
 mod blocks;
-mod budgets;
-mod choices;
-mod control_planes;
 mod delays;
 mod dry_run;
-mod event_request;
 mod events;
 mod forwarders;
 mod graph;
-mod kept_places;
 mod levels;
 mod links;
 mod media;
-mod nesp;
 mod nodes;
-mod past_events;
 mod paths;
 mod port_queues;
 mod processors;
-mod profile_files;
-mod repeats;
 mod router_events;
 mod router_ports;
 mod routers;
 mod routes;
 mod rules;
 mod settings;
-mod sharing_warnings;
-mod source_events;
 mod sources;
-mod stages;
 mod steers;
 mod warnings;
 
+pub(crate) use events::{LeftOut, RunSoFar, StageRequest};
 pub use media::medium_edit;
-pub(crate) use past_events::{LeftOut, RunSoFar};
-pub(crate) use stages::StageRequest;
 
 use crate::edit::removable;
 use crate::file::File;
@@ -48,17 +34,18 @@ use crate::plan::{End, Medium, Plan, Routes};
 use crate::row::Repeated;
 use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
-use crate::written::{Name, Term, Whole, Written};
+use crate::written::{Name, Term, Written};
+use events::GoneName;
 use graph::Graph;
-use kept_places::KeptPlaces;
 use links::Links;
 use longwire_block::Spec;
 use longwire_units::Nanos;
-use nodes::Nodes;
-use past_events::GoneName;
+use nodes::{KeptPlaces, Nodes};
 use paths::Topology;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::{Range, RangeInclusive};
+use std::fmt::Display;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,7 +93,7 @@ pub(crate) fn resolve(
     if resolver.findings.failed() {
         return None;
     }
-    let mut plan = Plan {
+    let plan = Plan {
         file: name.into(),
         text: Arc::default(),
         seed: whole?.seed,
@@ -138,7 +125,7 @@ pub(crate) fn resolve(
         nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
-    resolver.warnings(&mut plan, &links.spans, &nodes.spans);
+    resolver.warnings(&plan, &links.spans, &nodes.spans);
     resolver.queues(file, &plan, &nodes.queue_spans);
     Some(Resolved { plan, stages, left_out: resolver.left_out })
 }
@@ -214,37 +201,7 @@ impl Resolver<'_, '_> {
         self.is_joined = true;
         Some((media, graph))
     }
-}
 
-/// An object made by an entry of the file, as errors call it.
-#[derive(Clone, Copy)]
-struct Entry<'e> {
-    section: &'static str,
-    name: Option<&'e str>,
-    n: Option<u64>,
-}
-
-impl Entry<'_> {
-    /// Keys outside of all sections.
-    const fn root() -> Self {
-        Self { section: "", name: None, n: None }
-    }
-
-    fn field(&self, key: &str) -> String {
-        let mut field = String::from(self.section);
-        if let Some(name) = self.name {
-            let name = template::expand(name, self.n).unwrap_or(name.into());
-            field += &format!(" \"{}\"", name.escape_debug());
-        }
-        match (field.is_empty(), key.is_empty()) {
-            (true, _) => key.into(),
-            (_, true) => field,
-            _ => format!("{field}, {key}"),
-        }
-    }
-}
-
-impl Resolver<'_, '_> {
     fn error(
         &mut self,
         span: &Range<usize>,
@@ -269,50 +226,45 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// Reads a value after expanding its template. None after an error.
-    fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
-        let text = match template::expand(&written.text, entry.n) {
-            Ok(text) => text,
-            Err(what) => {
-                return self.refuse(&written.span, entry, key, what, "");
-            }
-        };
-        match T::read(&text) {
-            Ok(value) => Some(value),
-            Err(what) => self.refuse(&written.span, entry, key, what, ""),
-        }
+    /// What was read; none after an error, which is reported.
+    fn accept<T>(
+        &mut self,
+        span: &Range<usize>,
+        entry: &Entry<'_>,
+        key: &str,
+        read: Result<T, impl Display>,
+    ) -> Option<T> {
+        read.map_err(|what| self.error(span, entry, key, what.to_string(), "")).ok()
     }
 
-    /// Reads a value; `default` if none is written. None after an error.
-    fn term_or<T: Term>(
+    /// A text with its template expanded. None after an error.
+    fn expanded<'t>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        text: &'t str,
+        span: &Range<usize>,
+    ) -> Option<Cow<'t, str>> {
+        self.accept(span, entry, key, template::expand(text, entry.n))
+    }
+
+    /// Reads a value after expanding its template. None after an error.
+    fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
+        let text = self.expanded(entry, key, &written.text, &written.span)?;
+        self.accept(&written.span, entry, key, T::read(&text))
+    }
+
+    /// Reads a value, if one is written. None after an error.
+    fn optional<T: Term>(
         &mut self,
         entry: &Entry<'_>,
         key: &str,
         written: Option<&Written<T>>,
-        default: T,
-    ) -> Option<T> {
+    ) -> Option<Option<T>> {
         match written {
-            Some(written) => self.term(entry, key, written),
-            None => Some(default),
+            Some(written) => self.term(entry, key, written).map(Some),
+            None => Some(None),
         }
-    }
-
-    /// Reads a whole number within a range. None after an error.
-    fn whole_or(
-        &mut self,
-        entry: &Entry<'_>,
-        key: &str,
-        written: Option<&Written<Whole>>,
-        default: u64,
-        range: RangeInclusive<u64>,
-    ) -> Option<u64> {
-        let Some(written) = written else { return Some(default) };
-        let Whole(value) = self.term(entry, key, written)?;
-        if let Some(value) = u64::try_from(value).ok().filter(|value| range.contains(value)) {
-            return Some(value);
-        }
-        let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
-        self.refuse(&written.span, entry, key, what, "")
     }
 
     /// The numbers of an entry's repetitions: a single `None` without a count.
@@ -378,8 +330,7 @@ impl Resolver<'_, '_> {
     fn router_named(&mut self, entry: &Entry<'_>, written: &Written<Name>) -> Option<u32> {
         let name = self.term(entry, "router", written)?.0;
         self.routers.get(&name).copied().or_else(|| {
-            let routers: Vec<_> = self.routers.keys().cloned().collect();
-            let mut known: Vec<&str> = routers.iter().map(AsRef::as_ref).collect();
+            let mut known: Vec<Box<str>> = self.routers.keys().cloned().collect();
             known.sort_unstable();
             self.no_such(entry, (&written.span, "router"), &name, &known)
         })
@@ -391,17 +342,15 @@ impl Resolver<'_, '_> {
         entry: &Entry<'_>,
         (span, key): (&Range<usize>, &str),
         name: &str,
-        known: &[&str],
+        known: &[impl AsRef<str>],
     ) -> Option<T> {
         if entry.section == "at" && self.is_added_later(name) {
             let what = format!("\"{name}\" is added while it runs, and events are planned before");
             let fix = "give it these settings where it is added, or change it with longwire ctl set";
             return self.refuse(span, entry, key, what, fix);
         }
-        let fix = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known {
-            [] => format!("declare it as [[{key}]]"),
-            _ => format!("there are {}", some(known)),
-        });
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        let fix = hint(name, &known, &format!("declare it as [[{key}]]"));
         self.refuse(span, entry, key, format!("there is no {key} \"{name}\""), fix)
     }
 
@@ -422,6 +371,42 @@ impl Resolver<'_, '_> {
             }
         }
     }
+}
+
+/// An object made by an entry of the file, as errors call it.
+#[derive(Clone, Copy)]
+struct Entry<'e> {
+    section: &'static str,
+    name: Option<&'e str>,
+    n: Option<u64>,
+}
+
+impl Entry<'_> {
+    /// Keys outside of all sections.
+    const fn root() -> Self {
+        Self { section: "", name: None, n: None }
+    }
+
+    fn field(&self, key: &str) -> String {
+        let mut field = String::from(self.section);
+        if let Some(name) = self.name {
+            let name = template::expand(name, self.n).unwrap_or(name.into());
+            field += &format!(" \"{}\"", name.escape_debug());
+        }
+        match (field.is_empty(), key.is_empty()) {
+            (true, _) => key.into(),
+            (_, true) => field,
+            _ => format!("{field}, {key}"),
+        }
+    }
+}
+
+/// The fix for an unknown name: the one of `known` that was probably meant, else all of them, or `none`.
+fn hint(name: &str, known: &[&str], none: &str) -> String {
+    did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known {
+        [] => none.into(),
+        _ => format!("there are {}", some(known)),
+    })
 }
 
 /// A list of names, shortened.

@@ -1,10 +1,11 @@
 //! Hosts, ports and bridges.
 
-use super::kept_places::KeptPlaces;
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
-use crate::plan::{Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Port, PortSide};
+use crate::plan::{
+    Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Plan, Port, PortSide,
+};
 use crate::router_plan::Router;
 use crate::row::{Params, Repeated};
 use crate::settings::HostSettings;
@@ -54,8 +55,8 @@ impl Nodes {
 
     /// The place of the port called `name`: the one that it had, or a new one. None if there are too many.
     pub(super) fn place_of(&self, name: &str, side: PortSide) -> Option<u16> {
-        let fresh = (self.ports.len() < MAX_PORTS).then_some(self.ports.len() as u16);
-        self.kept.get(name, side).or(fresh)
+        let kept = self.kept.ports.get(&(name.into(), side)).copied();
+        kept.or((self.ports.len() < MAX_PORTS).then_some(self.ports.len() as u16))
     }
 
     /// Puts a port at its place, with where it stands in the file and the bridge it asks for.
@@ -68,6 +69,58 @@ impl Nodes {
         } else {
             (self.ports[at], self.spans[at], self.wanted_bridges[at]) = (port, span, bridge);
         }
+    }
+}
+
+/// Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, numbers
+/// of links for programs, and those of traffic sources.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPlaces {
+    /// The place of each port.
+    ports: HashMap<(Box<str>, PortSide), u16>,
+    /// By place, those of removed ports included.
+    pub(super) names: Vec<(Box<str>, PortSide)>,
+    /// By the name of a link: its number for programs.
+    links: HashMap<Box<str>, u16>,
+    /// The first number that no link has.
+    next_link: u16,
+    /// By the name of a traffic source: its number.
+    sources: HashMap<Box<str>, u16>,
+    /// How many numbers sources have had.
+    pub(super) source_numbers: u16,
+}
+
+impl KeptPlaces {
+    /// The places in `plan`.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let names: Vec<_> = plan.ports.iter().map(|port| (port.name.clone(), port.side())).collect();
+        let ports = names.iter().cloned().zip(0..).collect();
+        let choices = plan.routers.iter().flat_map(|router| &router.links);
+        let links: HashMap<_, _> = choices.map(|link| (link.name.clone(), link.number)).collect();
+        let next_link = links.values().max().map_or(0, |last| last.saturating_add(1));
+        let sources = plan.sources.iter().map(|source| (source.name.clone(), source.number)).collect();
+        Self { ports, names, links, next_link, sources, source_numbers: plan.source_numbers }
+    }
+
+    /// The number of a link for programs: the one that it had, or a new one. None if there are too many.
+    pub(super) fn link_number(&mut self, name: &str) -> Option<u16> {
+        if let Some(&number) = self.links.get(name) {
+            return Some(number);
+        }
+        let number = self.next_link;
+        self.next_link = number.checked_add(1)?;
+        Some(number)
+    }
+
+    /// The number of a traffic source: the one that it had, or a new one. A run that has had more than can be
+    /// distinguished is refused when the source is to begin.
+    pub(super) fn source_number(&mut self, name: &str) -> u16 {
+        if let Some(&number) = self.sources.get(name) {
+            return number;
+        }
+        let number = self.source_numbers;
+        self.source_numbers = number.saturating_add(1);
+        number
     }
 }
 
@@ -177,49 +230,49 @@ impl Resolver<'_, '_> {
         let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
         let host = nodes.hosts.len() as u32;
         let port = Port {
-            name: name.clone(),
             attachment: Attachment::Host(host),
             addresses: addresses.iter().map(|net| Network::single(net.address)).collect(),
             mac,
-            bridge: 0,
-            segment: 0,
-            router: None,
-            queues: 1,
+            ..Port::inner(name.clone(), place)
         };
         nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         let HostSettings { driver, mtu } = settings?;
-        let own_gateways = gateways.len();
-        nodes.hosts.push(Host {
-            name,
-            port: place,
-            driver,
-            addresses,
-            mac,
-            mtu,
-            gateways,
-            own_gateways,
-            routes,
-        });
+        let (port, own_gateways) = (place, gateways.len());
+        nodes.hosts.push(Host { name, port, driver, addresses, mac, mtu, gateways, own_gateways, routes });
         Some(())
     }
 
     fn host_addresses(&mut self, entry: &Entry<'_>, written: &file::Host) -> Option<Vec<Network>> {
-        let mut addresses: Vec<Network> = Vec::new();
-        for text in &written.address.0 {
-            let net: Network = self.term(entry, "address", text)?;
-            if net.address.is_unspecified() || net.address.is_multicast() {
-                let what = format!("{} can't be a host's address", net.address);
-                self.error(&text.span, entry, "address", what, "write one such as \"10.0.0.1/24\"");
-            } else if !text.text.contains('/') {
-                let fix =
-                    format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
-                self.error(&text.span, entry, "address", "the prefix length is missing", fix);
-            }
-            addresses.push(net);
-        }
+        let fault = |&Network { address, .. }: &Network| {
+            let is_wrong = address.is_unspecified() || address.is_multicast();
+            is_wrong.then(|| format!("{address} can't be a host's address"))
+        };
+        let addresses = self.interface_addresses((entry, "address"), &written.address, fault)?;
         if addresses.is_empty() {
             let fix = "write address = \"10.0.0.1/24\"";
             self.error(&written.name.span, entry, "address", "a host needs an address", fix);
+        }
+        Some(addresses)
+    }
+
+    /// The addresses of an interface; `fault` says what is wrong with one. None if one can't be read.
+    pub(super) fn interface_addresses(
+        &mut self,
+        (entry, key): (&Entry<'_>, &str),
+        written: &Listed<Network>,
+        fault: impl Fn(&Network) -> Option<String>,
+    ) -> Option<Vec<Network>> {
+        let mut addresses = Vec::with_capacity(written.0.len());
+        for text in &written.0 {
+            let net: Network = self.term(entry, key, text)?;
+            if let Some(what) = fault(&net) {
+                self.error(&text.span, entry, key, what, "write one such as \"10.0.0.1/24\"");
+            } else if !text.text.contains('/') {
+                let prefix = if net.address.is_ipv4() { 24 } else { 64 };
+                let fix = format!("write \"{}/{prefix}\"", net.address);
+                self.error(&text.span, entry, key, "the prefix length is missing", fix);
+            }
+            addresses.push(net);
         }
         Some(addresses)
     }
@@ -287,7 +340,8 @@ impl Resolver<'_, '_> {
         let (place, name) = self.place_and_name(entry, &written.name, nodes)?;
         let driven = self.driven(entry, written);
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
-        let addresses = self.networks(entry, &written.addresses);
+        let addresses: Option<Vec<Network>> =
+            written.addresses.0.iter().map(|text| self.term(entry, "addresses", text)).collect();
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let name = name?;
         let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
@@ -306,14 +360,10 @@ impl Resolver<'_, '_> {
             nodes.queue_spans.insert(place, span.clone());
         }
         let queues = driven.setting("queues").unwrap_or(1);
-        let (attachment, bridge, segment, router) = (Attachment::Driven(driven), 0, 0, None);
-        let port = Port { name, attachment, addresses, mac, bridge, segment, router, queues };
+        let attachment = Attachment::Driven(driven);
+        let port = Port { attachment, addresses, mac, queues, ..Port::inner(name, place) };
         nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         Some(())
-    }
-
-    fn networks(&mut self, entry: &Entry<'_>, list: &Listed<Network>) -> Option<Vec<Network>> {
-        list.0.iter().map(|text| self.term(entry, "addresses", text)).collect()
     }
 
     /// The driver that a port names, with its settings. None after an error.
@@ -362,7 +412,7 @@ impl Resolver<'_, '_> {
         (name, place): (&Written<Name>, u16),
         nodes: &mut Nodes,
     ) -> Option<Mac> {
-        let mac = self.term_or(entry, "mac", written, Mac::of_port(place))?;
+        let mac = self.optional(entry, "mac", written)?.unwrap_or(Mac::of_port(place));
         if let Some(other) = nodes.macs.insert(mac, place) {
             let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
             let what = format!("{mac} is also the address of \"{other}\"");
@@ -386,12 +436,9 @@ impl Resolver<'_, '_> {
         if self.some_unmade {
             return None;
         }
-        let mut known: Vec<Box<str>> = Vec::new();
-        known.extend(
-            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.clone()),
-        );
+        let bridges = self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_)));
+        let mut known: Vec<Box<str>> = bridges.map(|(name, _)| name.clone()).collect();
         known.sort_unstable();
-        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
         self.no_such(entry, (&written.span, "bridge"), &name, &known)
     }
 }

@@ -1,16 +1,18 @@
-//! Section `[[path]]`: paths that are set instead of computed.
+//! Section `[[path]]`: paths that are set instead of computed; and the addresses behind each port.
 
-use super::addresses::Owners;
 use super::graph::Graph;
 use super::links::{Links, Pair};
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
+use crate::address::Network;
 use crate::file::{self, File};
 use crate::finding::did_you_mean;
-use crate::plan::End;
+use crate::plan::{End, Owners};
 use crate::template;
 use crate::written::{Name, Written};
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
 
 /// The paths of the file.
 #[derive(Default)]
@@ -119,10 +121,7 @@ impl Resolver<'_, '_> {
     ) -> Option<()> {
         let Topology { nodes, links, graph } = known;
         let bridge = |port: u16| End::Bridge(nodes.ports[usize::from(port)].bridge);
-        let name = |end: End| match end {
-            End::Bridge(index) => &nodes.bridges[index as usize].name,
-            End::Port(place) => &nodes.ports[usize::from(place)].name,
-        };
+        let name = |end: End| end.name(&nodes.bridges, &nodes.ports);
         // A port without a link to its bridge is at the bridge.
         let mut at = End::Port(from);
         let on_bridge = graph.up[usize::from(from)].is_none();
@@ -156,4 +155,58 @@ impl Resolver<'_, '_> {
         }
         there.then_some(())
     }
+
+    /// Collects the addresses of all ports; each address belongs to one port only.
+    pub(super) fn owners(&mut self, nodes: &Nodes) -> Owners {
+        let owners = Owners::of(&nodes.ports);
+        for pair in owners.ranges.windows(2) {
+            let [(v6, _, last, one), (other_v6, first, _, two)] = [pair[0], pair[1]];
+            if v6 == other_v6 && first <= last && !self.findings.full() {
+                let (early, late) = (one.min(two), one.max(two));
+                let port = &nodes.ports[usize::from(late)];
+                let entry = Entry { section: port.section(), name: Some(&port.name), n: None };
+                let which = shared(&port.addresses, first);
+                let what = match early == late {
+                    true => format!("{which} is given twice, or is within another of its addresses"),
+                    false => format!(
+                        "{which} overlaps what lies behind \"{}\" (line {})",
+                        nodes.ports[usize::from(early)].name,
+                        self.findings.line(nodes.spans[usize::from(early)].start)
+                    ),
+                };
+                let fix = "let each address lie behind one host or port only";
+                self.error(&nodes.spans[usize::from(late)], &entry, "address", what, fix);
+            }
+        }
+        owners
+    }
+
+    /// Checks that the `owner` of an address in a match is the port where the entry's link or path begins or
+    /// ends. None after an error.
+    pub(super) fn lies_behind(
+        &mut self,
+        (entry, span): (&Entry<'_>, &Range<usize>),
+        address: IpAddr,
+        (owner, port): (u16, u16),
+        verb: &str,
+        nodes: &Nodes,
+    ) -> Option<()> {
+        if owner == port {
+            return Some(());
+        }
+        let [home, end] = [owner, port].map(|place| &nodes.ports[usize::from(place)].name);
+        let section = entry.section;
+        let what = format!("{address} lies behind \"{home}\", but the {section} {verb} at \"{end}\"");
+        let fix = format!("correct the address or the {section}'s ends");
+        self.refuse(span, entry, "match", what, fix)
+    }
+}
+
+/// The network of `nets` with the address of this number.
+fn shared(nets: &[Network], at: u128) -> Network {
+    let holds = |net: &&Network| {
+        let (first, last) = net.range();
+        (first..=last).contains(&at)
+    };
+    *nets.iter().find(holds).unwrap_or(&nets[0])
 }

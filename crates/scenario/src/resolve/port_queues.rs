@@ -3,7 +3,7 @@
 use super::{Entry, Resolver};
 use crate::file::File;
 use crate::plan::{Plan, Port, Segment};
-use crate::words::Mapping;
+use crate::settings::Mapping;
 use longwire_units::counted;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -63,12 +63,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Fault {
         );
         return Some((what, "write queues = 1, or put the port on a bridge with one other port".into()));
     }
-    let others: Vec<&Port> = segment
-        .ports
-        .iter()
-        .filter(|&&other| other != place)
-        .map(|&other| &plan.ports[usize::from(other)])
-        .collect();
+    let others = segment.ports.iter().filter(|&&other| other != place);
+    let others: Vec<&Port> = others.map(|&other| &plan.ports[usize::from(other)]).collect();
     match others[..] {
         [other] if other.queues == port.queues => None,
         [other] => {

@@ -3,7 +3,6 @@
 use super::{Entry, Resolver};
 use crate::file_router;
 use crate::finding::Finding;
-use crate::forwarder_plan::ForwarderFault;
 use crate::router_plan::RouterPort;
 use crate::settings::{FlowSettings, LONGEST, RingSettings, RouterSettings, SchedulerName};
 use crate::written::{Name, Text};
@@ -25,8 +24,28 @@ const QUANTUM: Nanos = Nanos::from_micros(20);
 /// takes half of the initial packet memory.
 const EACH: u32 = 4;
 const PACKETS: (u32, u32) = (4096, 65_536);
+/// Fields of packets that distinguish flows, in the order of [`FlowFields`].
+const FIELDS: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 /// Ethernet header in bytes, which an MTU excludes.
 const ETHERNET: u32 = 14;
+
+/// Least packets for each flow: one that is processed or sent, and one that waits meanwhile.
+const LEAST_EACH: u64 = 2;
+/// Most packets inside.
+const MOST_PACKETS: u64 = 1 << 20;
+
+/// The key of a flow whose cost is the router's `cycles`.
+const WEIGHT: &str = "flows.weight";
+
+/// Packets with a known cost: of a flow, or of all others.
+struct Costs<'a> {
+    /// Whose packets, in words.
+    of: String,
+    weight: u32,
+    demand: Demand,
+    span: &'a Range<usize>,
+    key: &'static str,
+}
 
 impl Resolver<'_, '_> {
     /// How a router's processors are shared, if they are. None after an error.
@@ -78,12 +97,8 @@ impl Resolver<'_, '_> {
             "{requests} is too much before each of {processors} processors in real time, where they are \
              threads"
         );
-        Some(self.findings.finding(
-            span,
-            &entry.field("rings.requests"),
-            what,
-            format!("give {most} or less"),
-        ))
+        let (field, fix) = (entry.field("rings.requests"), format!("give {most} or less"));
+        Some(self.findings.finding(span, &field, what, fix))
     }
 
     /// The scheduler's settings.
@@ -125,31 +140,18 @@ impl Resolver<'_, '_> {
         if written.flow_key.0.is_empty() {
             return Some(FlowFields::default());
         }
-        let mut fields = FlowFields {
-            source: false,
-            source_port: false,
-            destination: false,
-            destination_port: false,
-            protocol: false,
-        };
+        let mut given = [false; FIELDS.len()];
         for text in &written.flow_key.0 {
             let Text(name) = self.term(entry, "flow-key", text)?;
-            let field = match &*name {
-                "source" => &mut fields.source,
-                "source-port" => &mut fields.source_port,
-                "destination" => &mut fields.destination,
-                "destination-port" => &mut fields.destination_port,
-                "protocol" => &mut fields.protocol,
-                _ => {
-                    let fix = "give source, source-port, destination, destination-port, protocol, or several \
-                        of them";
-                    let what = format!("packets have no \"{name}\"");
-                    return self.refuse(&text.span, entry, "flow-key", what, fix);
-                }
+            let Some(place) = FIELDS.iter().position(|field| *field == name) else {
+                let fix = format!("give {}, or several of them", FIELDS.join(", "));
+                let what = format!("packets have no \"{name}\"");
+                return self.refuse(&text.span, entry, "flow-key", what, fix);
             };
-            *field = true;
+            given[place] = true;
         }
-        Some(fields)
+        let [source, source_port, destination, destination_port, protocol] = given;
+        Some(FlowFields { source, source_port, destination, destination_port, protocol })
     }
 
     fn named_flows(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Vec<NamedFlow>> {
@@ -162,12 +164,8 @@ impl Resolver<'_, '_> {
                 let fix = "give each a name of its own";
                 return self.refuse(&flow.name.span, entry, "flows.name", what, fix);
             }
-            let key = match flow.key.text().read() {
-                Ok(key) => key,
-                Err(ForwarderFault { why, .. }) => {
-                    return self.refuse(&flow.name.span, entry, "flows.key", why, "");
-                }
-            };
+            let key = flow.key.text().read().map_err(|fault| fault.why);
+            let key = self.accept(&flow.name.span, entry, "flows.key", key)?;
             let first = keys.entry(key).or_insert_with(|| name.clone());
             if *first != name {
                 let what = format!(
@@ -213,12 +211,8 @@ impl Resolver<'_, '_> {
             first_estimate: None,
             ..config.settings.clone()
         };
-        let scheduler = match Scheduler::new(&config.scheduler, &small) {
-            Ok(scheduler) => scheduler,
-            Err(error) => {
-                return self.refuse(span("scheduler"), entry, "scheduler", error.to_string(), "");
-            }
-        };
+        let scheduler = Scheduler::new(&config.scheduler, &small);
+        let scheduler = self.accept(span("scheduler"), entry, "scheduler", scheduler)?;
         if written.span("quantum").is_none()
             && let Some(largest) = scheduler.largest_cost()
         {
@@ -240,6 +234,94 @@ impl Resolver<'_, '_> {
         }
         self.sharing_warnings(entry, written, &config);
         Some(config)
+    }
+
+    /// Warns about a router's limits that are too small.
+    pub(super) fn sharing_warnings(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        config: &SharingConfig,
+    ) {
+        self.room_for_all(entry, written, config);
+        let costs = costs(written, config);
+        for own in costs.iter().filter(|own| own.key != WEIGHT) {
+            self.budget_for(entry, own, config);
+        }
+        self.limit_for_a_round(entry, written, &costs, config);
+    }
+
+    /// Warns of room for fewer packets than the flows need.
+    fn room_for_all(&mut self, entry: &Entry<'_>, written: &file_router::Router, config: &SharingConfig) {
+        let (packets, flows) = (u64::from(config.settings.packets), u64::from(config.settings.flows));
+        let mut keys = ["packets", "flow-table"].into_iter();
+        let Some((key, span)) = keys.find_map(|key| Some((key, written.span(key)?))) else { return };
+        if config.scheduler.as_ref() == FIRST_COME || packets >= LEAST_EACH * flows {
+            return;
+        }
+        let what = format!(
+            "room for {} is not enough for {} (flow-table): if all have some, not each has one that waits \
+             when its turn comes",
+            counted(packets, "packet"),
+            counted(flows, "flow")
+        );
+        let mut fix = format!("give packets = {} or more", (LEAST_EACH * flows).min(MOST_PACKETS));
+        // No table is small enough for fewer packets than one flow needs.
+        if packets >= LEAST_EACH {
+            fix += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
+        }
+        self.findings.note(span.clone(), &entry.field(key), what, fix);
+    }
+
+    /// Warns of packets that always exceed the budget.
+    fn budget_for(&mut self, entry: &Entry<'_>, own: &Costs<'_>, config: &SharingConfig) {
+        let budget = config.settings.budget;
+        let Some(least) = least_cycles(own.demand).filter(|least| *least > budget) else { return };
+        let what = format!(
+            "each packet of {} takes at least {} in virtual time, and is stopped and lost after {budget} \
+             (budget)",
+            own.of,
+            counted(least, "cycle")
+        );
+        let fix = match least <= 1 << 30 {
+            true => format!("give budget = {least} or more, or fewer cycles"),
+            false => "give fewer cycles".into(),
+        };
+        self.findings.note(own.span.clone(), &entry.field(own.key), what, fix);
+    }
+
+    /// Warns of the flow that exceeds its limit most: its weight lets it send more in a turn than may wait.
+    fn limit_for_a_round(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &file_router::Router,
+        costs: &[Costs<'_>],
+        config: &SharingConfig,
+    ) {
+        let limit = u64::from(config.settings.flow_limit);
+        let turns = costs.iter().filter_map(|own| Some((packets_of_a_turn(own, config)?, own)));
+        let Some((turn, own)) = turns.max_by_key(|(turn, _)| *turn).filter(|(turn, _)| *turn > limit) else {
+            return;
+        };
+        let what = format!(
+            "{} of {} may wait (flow-limit), and in a turn its weight lets it send {turn}: it may run empty \
+             before it has had its share",
+            counted(limit, "packet"),
+            own.of
+        );
+        let room = room_for_turns(turn, own.weight, config);
+        let fix = match room {
+            room if room > MOST_PACKETS => "make its weight, or the quantum, smaller".into(),
+            room if room > u64::from(config.settings.packets) => {
+                format!("give flow-limit = {turn} or more, and packets = {room} or more")
+            }
+            _ => format!("give flow-limit = {turn} or more"),
+        };
+        let (span, key) = match written.span("flow-limit") {
+            Some(span) => (span, "flow-limit"),
+            None => (own.span, own.key),
+        };
+        self.findings.note(span.clone(), &entry.field(key), what, fix);
     }
 }
 
@@ -282,4 +364,64 @@ fn about_processors(written: &file_router::Router) -> Option<(&'static str, &Ran
     ];
     let mut keys = settings.map(|name| (name, written.span(name))).chain(lists);
     keys.find_map(|(key, span)| Some((key, span?)))
+}
+
+/// Flows with `cycles`, all others if the router has them, and then flows with weights whose cost is the
+/// router's `cycles`.
+fn costs<'a>(written: &'a file_router::Router, config: &SharingConfig) -> Vec<Costs<'a>> {
+    let named = written.flows.iter().zip(&config.flows).filter_map(|(written, flow)| {
+        let (key, span, demand) = match written.span("cycles") {
+            Some(span) => ("flows.cycles", span, flow.cycles?),
+            None => (WEIGHT, written.span("weight")?, config.cycles?),
+        };
+        let (of, weight) = (format!("flow \"{}\"", flow.name), flow.weight.number());
+        Some(Costs { of, weight, demand, span, key })
+    });
+    let others = written.span("cycles").zip(config.cycles).map(|(span, demand)| Costs {
+        of: "a flow without cycles of its own".into(),
+        weight: Weight::ONE.number(),
+        demand,
+        span,
+        key: "cycles",
+    });
+    let mut costs: Vec<Costs<'a>> = named.chain(others).collect();
+    costs.sort_by_key(|own| own.key == WEIGHT);
+    costs
+}
+
+/// The least cost of a packet; none for endless ones, which are meant to be stopped.
+const fn least_cycles(demand: Demand) -> Option<u64> {
+    match demand {
+        Demand::PerPacket(least) | Demand::BySize { base: least, .. } | Demand::Drawn { from: least, .. } => {
+            Some(least)
+        }
+        Demand::Endless => None,
+    }
+}
+
+/// Packets that a flow may send in its turn, where each costs the same and the scheduler has a quantum: for
+/// the longest packets, if length matters.
+fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
+    let Demand::PerPacket(cycles @ 1..) = own.demand else { return None };
+    let budget = cycles.min(config.settings.budget);
+    let small = Settings { flows: 1, packets: 1, budget, first_estimate: None, ..config.settings.clone() };
+    let cost = Scheduler::new(&config.scheduler, &small).ok()?.largest_cost().filter(|cost| *cost > 0)?;
+    let quantum = config.settings.quantum.0;
+    let credit = match config.scheduler.as_ref() {
+        // Groups of similar weights: heavy flows have more turns of one or two quanta.
+        "gmr3" => (quantum * u64::from(own.weight)) >> own.weight.ilog2(),
+        _ => quantum * u64::from(own.weight),
+    };
+    Some(credit.div_ceil(cost))
+}
+
+/// The room in which a flow of this weight may hold `packets` while all named flows, and one unnamed, hold
+/// their maximum: half is shared equally, half by weight, as if there were one flow more, and 1/256 is
+/// reserved.
+fn room_for_turns(packets: u64, weight: u32, config: &SharingConfig) -> u64 {
+    let flows = config.flows.len() as u128 + 2;
+    let weights = config.flows.iter().map(|flow| u128::from(flow.weight.number())).sum::<u128>() + 2;
+    let part = 255 * (weights + u128::from(weight) * flows);
+    let room = (512 * u128::from(packets) * flows * weights).div_ceil(part) + 2;
+    u64::try_from(room).unwrap_or(u64::MAX)
 }

@@ -1,27 +1,15 @@
 //! Entries of `[[at]]` that change routers' routes and flow weights.
 
-use super::{Entry, Resolver, some};
+use super::events::{keys_of_changes, only_of_routers};
+use super::{Entry, Resolver, hint, some};
 use crate::file::{At, File};
-use crate::finding::did_you_mean;
 use crate::router_plan::{RouteChange, Router, RouterEvent, WrittenRoute};
 use crate::settings::AtSettings;
 use crate::written::{Name, Text, Written};
 use longwire_sched::Weight;
-use std::ops::Range;
 
 /// Most events of routers, after templates.
 const MOST_EVENTS: usize = 1_000_000;
-
-/// The first key of an entry that only routers have, and its place.
-pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usize>)> {
-    let keys = [
-        ("add-route", written.add_route.0.first().map(|text| &text.span)),
-        ("remove-route", written.remove_route.0.first().map(|text| &text.span)),
-        ("flow", written.flow.as_ref().map(|text| &text.span)),
-        ("weight", written.span("weight")),
-    ];
-    keys.into_iter().find_map(|(key, span)| Some((key, span?)))
-}
 
 impl Resolver<'_, '_> {
     /// The changes of routers, in the file's order.
@@ -73,17 +61,7 @@ impl Resolver<'_, '_> {
         let settings: AtSettings = self.row(entry, written)?;
         let name = written.router.as_ref()?;
         let router = self.router_named(entry, name)?;
-        let others = [
-            ("link", written.link.is_some()),
-            ("source", written.source.is_some()),
-            ("medium", written.medium.is_some()),
-            ("ramp", settings.ramp.is_some()),
-            ("step", settings.step.is_some()),
-            ("every", settings.every.is_some()),
-            ("times", settings.times.is_some()),
-        ];
-        let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
-        if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
+        if let Some(key) = keys_of_changes(written).next() {
             let what = format!("{key} does not go with router");
             let fix = "changes of a router have no ramp and no repetition: write an entry for each change";
             return self.refuse(&written.span, entry, key, what, fix);
@@ -101,9 +79,7 @@ impl Resolver<'_, '_> {
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
             let to = self.term(entry, "remove-route", text)?;
-            let removal = known.removal(to);
-            changes
-                .push(removal.map_err(|what| self.error(&text.span, entry, "remove-route", what, "")).ok()?);
+            changes.push(self.accept(&text.span, entry, "remove-route", known.removal(to))?);
         }
         for text in &written.add_route.0 {
             changes.push(RouteChange::Add(self.route_to_add(entry, text, known)?));
@@ -139,10 +115,7 @@ impl Resolver<'_, '_> {
         let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
         let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
         if !known.contains(&&*name) {
-            let fix = did_you_mean(&name, known.iter().copied()).unwrap_or_else(|| match &known[..] {
-                [] => "name it in the router's flows, beside a scheduler".into(),
-                _ => format!("there are {}", some(&known)),
-            });
+            let fix = hint(&name, &known, "name it in the router's flows, beside a scheduler");
             let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
             return self.refuse(&flow.span, entry, "flow", what, fix);
         }
@@ -157,9 +130,8 @@ impl Resolver<'_, '_> {
     ) -> Option<crate::RouterRoute> {
         let Text(text) = self.term(entry, "add-route", written)?;
         let read = WrittenRoute::read(&text).and_then(|route| router.route(&route));
-        let span: &Range<usize> = &written.span;
-        let route = read.map_err(|what| self.error(span, entry, "add-route", what, "")).ok()?;
-        self.note_unforwarded(entry, ("add-route", span), route.to);
+        let route = self.accept(&written.span, entry, "add-route", read)?;
+        self.note_unforwarded(entry, ("add-route", &written.span), route.to);
         Some(route)
     }
 }

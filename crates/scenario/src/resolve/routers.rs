@@ -1,13 +1,11 @@
 //! Section `[[router]]`: ports, addresses, routes, neighbours, limits.
 
 use super::nodes::{Nodes, OwnPort};
-use super::{Entry, Resolver, some};
-use crate::address::{Mac, Network};
+use super::{Entry, Resolver, hint};
+use crate::address::{Mac, Network, number};
 use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
-use crate::finding::did_you_mean;
-use crate::places::Places;
-use crate::plan::{End, Port};
+use crate::plan::{End, Places, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
 use crate::settings::{PoliceSettings, RouterPortSettings, RouterSettings};
 use crate::written::{Name, Written};
@@ -56,20 +54,16 @@ impl Resolver<'_, '_> {
         let admission = self.admission(entry, (written, &settings), levels.set_aside())?;
         let sharing = self.processors(entry, (written, &settings), (&ports, &admission.prices))?;
         let not_in_real_time = self.beyond_threads(entry, written, sharing.as_ref());
-        let (routes, neighbours) = (Vec::new(), Vec::new());
         let mut router = Router {
             name,
             ports,
-            routes,
-            neighbours,
             police,
             admission,
             sharing,
             not_in_real_time,
             levels,
-            links: Vec::new(),
             control,
-            segment: 0,
+            ..Router::default()
         };
         for neighbour in &written.neighbours {
             router.neighbours.push(self.router_neighbour(entry, neighbour, &router)?);
@@ -112,7 +106,8 @@ impl Resolver<'_, '_> {
             }
         };
         nodes.ports[usize::from(place)].router = Some(router);
-        let mut mac = self.term_or(entry, "ports.mac", written.mac.as_ref(), Mac::of_router(place))?;
+        let mac = self.optional(entry, "ports.mac", written.mac.as_ref())?;
+        let mut mac = mac.unwrap_or(Mac::of_router(place));
         if let Some(other) = nodes.macs.insert(mac, place) {
             let other = &nodes.ports[usize::from(other)].name;
             let what = format!("{mac} is also the address of, or at, \"{other}\"");
@@ -122,21 +117,15 @@ impl Resolver<'_, '_> {
             mac = Mac::of_router(place);
         }
         let RouterPortSettings { mtu } = self.subtable(entry, "ports", Some(written))?;
-        let mut addresses: Vec<Network> = Vec::new();
-        for text in &written.addresses.0 {
-            let net: Network = self.term(entry, "ports.addresses", text)?;
-            let edge = net.address.is_ipv4() && net.prefix < 31 && is_edge(&net);
-            if net.address.is_unspecified() || net.address.is_multicast() || net.address.is_loopback() || edge
-            {
-                let what = format!("{net} can't be the address of a router's port");
-                self.error(&text.span, entry, "ports.addresses", what, "write one such as \"10.0.0.1/24\"");
-            } else if !text.text.contains('/') {
-                let fix =
-                    format!("write \"{}/{}\"", net.address, if net.address.is_ipv4() { 24 } else { 64 });
-                self.error(&text.span, entry, "ports.addresses", "the prefix length is missing", fix);
-            }
-            addresses.push(net);
-        }
+        let fault = |net: &Network| {
+            let Network { address, prefix } = *net;
+            // No station has the first address of a network, or the last.
+            let (first, last) = net.range();
+            let at_edge = address.is_ipv4() && prefix < 31 && [first, last].contains(&number(address));
+            let is_special = address.is_unspecified() || address.is_multicast() || address.is_loopback();
+            (is_special || at_edge).then(|| format!("{net} can't be the address of a router's port"))
+        };
+        let addresses = self.interface_addresses((entry, "ports.addresses"), &written.addresses, fault)?;
         Some(RouterPort { name, place, mac, mtu, addresses, control: None })
     }
 
@@ -219,16 +208,13 @@ impl Resolver<'_, '_> {
             self.findings.note(written.address.span.clone(), &entry.field("neighbours.address"), what, "");
         }
         let port = match &written.port {
-            Some(name) => self.own_port(entry, "neighbours.port", name, router)?.place,
-            None => match router.port_towards(address) {
-                Some(port) => port.place,
-                None => {
-                    let what = router.no_network(address);
-                    return self.refuse(&written.address.span, entry, "neighbours.address", what, "");
-                }
-            },
+            Some(name) => self.own_port(entry, "neighbours.port", name, router)?,
+            None => {
+                let near = router.port_towards(address).ok_or_else(|| router.no_network(address));
+                self.accept(&written.address.span, entry, "neighbours.address", near)?
+            }
         };
-        Some(RouterNeighbour { port, address, mac })
+        Some(RouterNeighbour { port: port.place, address, mac })
     }
 
     pub(super) fn own_port<'r>(
@@ -243,17 +229,9 @@ impl Resolver<'_, '_> {
             return Some(port);
         }
         let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-        let fix = did_you_mean(&name, known.iter().copied())
-            .unwrap_or_else(|| format!("there are {}", some(&known)));
-        self.refuse(&written.span, entry, key, format!("the router has no port \"{name}\""), fix)
+        let what = format!("the router has no port \"{name}\"");
+        self.refuse(&written.span, entry, key, what, hint(&name, &known, ""))
     }
-}
-
-/// Whether the address is the first or last of its network, which no station has.
-fn is_edge(net: &Network) -> bool {
-    let (first, last) = net.range();
-    let own = crate::address::number(net.address);
-    own == first || own == last
 }
 
 /// Sets the default gateway of hosts without one, where a single router has an address in their network.

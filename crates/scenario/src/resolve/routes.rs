@@ -41,14 +41,11 @@ impl Resolver<'_, '_> {
         let to = to.by(hops.iter().filter_map(|hop| hop.via));
         let route = WrittenRoute { to, hops, discard: written.discard.unwrap_or(false) };
         let read = route.check().and_then(|()| router.route(&route));
-        let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice(to)) });
-        match read {
-            Ok(route) => {
-                self.note_unforwarded(entry, ("routes", &written.to.span), to);
-                Some(route)
-            }
-            Err(what) => self.refuse(&written.to.span, entry, "routes", what, ""),
-        }
+        let twice = || format!("there is a route to {to} already: keep one of the two");
+        let read = read.and_then(|route| if known.insert(to) { Ok(route) } else { Err(twice()) });
+        let route = self.accept(&written.to.span, entry, "routes", read)?;
+        self.note_unforwarded(entry, ("routes", &written.to.span), to);
+        Some(route)
     }
 
     fn next_hop<'r>(
@@ -58,10 +55,7 @@ impl Resolver<'_, '_> {
         weight: u16,
         router: &'r Router,
     ) -> Option<WrittenHop<'r>> {
-        let via = match via {
-            Some(via) => Some(self.term(entry, "routes.via", via)?),
-            None => None,
-        };
+        let via = self.optional(entry, "routes.via", via.as_ref())?;
         let port = match port {
             Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
             None => None,
@@ -144,8 +138,4 @@ fn joined(text: &str) -> Vec<(usize, Cow<'_, str>)> {
         }
     }
     lines
-}
-
-fn twice(to: Network) -> String {
-    format!("there is a route to {to} already: keep one of the two")
 }

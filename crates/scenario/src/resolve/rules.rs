@@ -1,12 +1,11 @@
 //! Routes of all port pairs, and of address pairs that choose links and paths.
 
-use super::addresses::Owners;
 use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
 use super::paths::{DeclaredPaths, Topology};
 use super::{Entry, Resolver};
-use crate::plan::{AddressRule, End, Link, PairRule, Port, Route, Routes, Segment};
-use std::collections::HashMap;
+use crate::plan::{AddressRule, End, Link, Owners, PairRule, Port, Route, Routes, Segment};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -62,7 +61,7 @@ impl Resolver<'_, '_> {
         routes: &mut Routes,
         rules: &mut Vec<PairRule>,
     ) -> Option<()> {
-        let mut unreachable = Unreachable::default();
+        let (mut first_unreachable, mut unreachable) = (None, 0);
         let manned =
             || segment.bridges.iter().copied().filter(|b| !nodes.bridges[*b as usize].ports.is_empty());
         for here in manned() {
@@ -81,7 +80,8 @@ impl Resolver<'_, '_> {
                             (Some(route), ..) if routes.links(route).is_empty() => None,
                             (Some(route), ..) => Some(*route),
                             (None, None, _) => {
-                                unreachable.add(in_port, out_port);
+                                first_unreachable.get_or_insert((in_port, out_port));
+                                unreachable += 1;
                                 Some(Route::NONE)
                             }
                             (None, Some(_), (None, None)) => shared,
@@ -95,7 +95,9 @@ impl Resolver<'_, '_> {
                 }
             }
         }
-        self.report_unreachable(&unreachable, nodes);
+        if let Some(first) = first_unreachable {
+            self.report_unreachable(first, unreachable, nodes);
+        }
         Some(())
     }
 
@@ -118,13 +120,8 @@ impl Resolver<'_, '_> {
                 if rules.len() + router.ports.len() > MOST_PAIRS {
                     let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                     let span = nodes.spans[usize::from(out_port)].clone();
-                    return self.refuse(
-                        &span,
-                        &Entry::root(),
-                        "",
-                        what,
-                        "use more routers with fewer ports each",
-                    );
+                    let fix = "use more routers with fewer ports each";
+                    return self.refuse(&span, &Entry::root(), "", what, fix);
                 }
                 let route = routes.add(&[link]);
                 let pair = |in_port| PairRule { in_port, out_port, route };
@@ -134,10 +131,10 @@ impl Resolver<'_, '_> {
         Some(())
     }
 
-    fn report_unreachable(&mut self, unreachable: &Unreachable, nodes: &Nodes) {
-        let Some((from, to)) = unreachable.first else { return };
+    /// Warns about the first of `count` pairs of ports without a path.
+    fn report_unreachable(&mut self, (from, to): (u16, u16), count: usize, nodes: &Nodes) {
         let [from, to] = [from, to].map(usize::from);
-        let others = match unreachable.count {
+        let others = match count {
             1 => String::new(),
             more => format!(" (nor do {} other pairs)", more - 1),
         };
@@ -147,12 +144,8 @@ impl Resolver<'_, '_> {
         );
         let port = &nodes.ports[from];
         let field = Entry { section: port.section(), name: Some(&port.name), n: None }.field("");
-        self.findings.note(
-            nodes.spans[from].clone(),
-            &field,
-            what,
-            "add a link for that direction, or use between",
-        );
+        let fix = "add a link for that direction, or use between";
+        self.findings.note(nodes.spans[from].clone(), &field, what, fix);
     }
 
     /// The rules by address: those of the file, and those of hosts with a link or path between them.
@@ -241,11 +234,8 @@ impl Resolver<'_, '_> {
             direct.map(|(pair, link)| (*pair, vec![*link])).collect();
         pairs.extend(given.by_ports.iter().map(|(pair, links)| (*pair, links.clone())));
         pairs.sort_unstable();
-        let taken: std::collections::HashSet<(IpAddr, IpAddr)> = if pairs.is_empty() {
-            Default::default()
-        } else {
-            rules.iter().map(|r| (r.source, r.destination)).collect()
-        };
+        let own = rules.iter().filter(|_| !pairs.is_empty());
+        let taken: HashSet<(IpAddr, IpAddr)> = own.map(|rule| (rule.source, rule.destination)).collect();
         let host = |port: u16| match known.nodes.ports[usize::from(port)].attachment.host() {
             Some(index) => &known.nodes.hosts[index as usize].addresses[..],
             None => &[],
@@ -271,20 +261,6 @@ impl Resolver<'_, '_> {
                 }
             }
         }
-    }
-}
-
-/// Port pairs without a path.
-#[derive(Default)]
-struct Unreachable {
-    first: Option<(u16, u16)>,
-    count: usize,
-}
-
-impl Unreachable {
-    fn add(&mut self, from: u16, to: u16) {
-        self.first.get_or_insert((from, to));
-        self.count += 1;
     }
 }
 

@@ -5,12 +5,13 @@ use super::{Entry, Resolver};
 use crate::file::{self, File};
 use crate::plan::Source;
 use crate::settings::SourceSettings;
-use crate::source_edit::{MODEL, SourceFault, course_value, model_edit, shortest_frame};
+use crate::source::{KeyFault, MODEL, course_value, model_edit, shortest_frame};
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::FLOW;
 use longwire_block::{Spec, Value, Values};
 use longwire_units::Nanos;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -22,7 +23,7 @@ type ModelCache = HashMap<Vec<String>, (&'static Spec, Values)>;
 const POISSON: &str = "poisson";
 
 /// The changeable settings of a source as written, templates expanded.
-type Pairs<'w> = Vec<(&'static str, String, &'w Range<usize>)>;
+type Pairs<'w> = Vec<(&'static str, Cow<'w, str>, &'w Range<usize>)>;
 
 /// How many frames a source sends, for how long, and whether from the start.
 struct Sending {
@@ -85,7 +86,7 @@ impl Resolver<'_, '_> {
         }
         let settings: SourceSettings = self.row(entry, written)?;
         let pairs = self.pairs(entry, written, settings.poisson)?;
-        let fault = |resolver: &mut Self, SourceFault { key, what, fix }: SourceFault| {
+        let fault = |resolver: &mut Self, KeyFault { key, what, fix }: KeyFault| {
             let given = pairs.iter().find(|(name, ..)| *name == key);
             resolver.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
         };
@@ -119,12 +120,8 @@ impl Resolver<'_, '_> {
         (from, to): (u16, u16),
         nodes: &Nodes,
     ) -> Option<(IpAddr, IpAddr)> {
-        let given = |resolver: &mut Self, key, text: &Option<Written<IpAddr>>| match text {
-            Some(text) => resolver.term(entry, key, text).map(Some),
-            None => Some(None),
-        };
-        let source = given(self, "source", &written.source)?;
-        let destination = given(self, "destination", &written.destination)?;
+        let source = self.optional(entry, "source", written.source.as_ref())?;
+        let destination = self.optional(entry, "destination", written.destination.as_ref())?;
         let own = |place: u16, given: Option<IpAddr>| match given {
             Some(address) => vec![address],
             None => nodes.ports[usize::from(place)].addresses.iter().map(|net| net.address).collect(),
@@ -179,16 +176,12 @@ impl Resolver<'_, '_> {
         pairs: &Pairs<'_>,
         source: IpAddr,
         known: &mut ModelCache,
-    ) -> Result<(&'static Spec, Values), Vec<SourceFault>> {
+    ) -> Result<(&'static Spec, Values), Vec<KeyFault>> {
         let of_model = |(key, ..): &&(&str, _, _)| FLOW.params.iter().all(|param| param.name != *key);
-        let pairs: Vec<_> =
-            pairs.iter().filter(of_model).map(|(key, text, _)| (*key, text.as_str())).collect();
+        let pairs: Vec<_> = pairs.iter().filter(of_model).map(|(key, text, _)| (*key, &**text)).collect();
         let shortest = shortest_frame(source);
-        let signature: Vec<String> = pairs
-            .iter()
-            .flat_map(|(key, text)| [(*key).into(), (*text).into()])
-            .chain([shortest.to_string()])
-            .collect();
+        let texts = pairs.iter().flat_map(|(key, text)| [(*key).to_owned(), (*text).to_owned()]);
+        let signature: Vec<String> = texts.chain([shortest.to_string()]).collect();
         if let Some(made) = known.get(&signature) {
             return Ok(made.clone());
         }
@@ -200,22 +193,15 @@ impl Resolver<'_, '_> {
 }
 
 impl Sending {
-    fn of(pairs: &Pairs<'_>, source: IpAddr) -> Result<Self, SourceFault> {
+    fn of(pairs: &Pairs<'_>, source: IpAddr) -> Result<Self, KeyFault> {
         let mut sending = Self { count: None, duration: None, up: true };
-        for (key, text, _) in pairs {
-            match *key {
-                "packets" => {
-                    if let Value::Packets(packets) = course_value(key, text, source)? {
-                        sending.count = (packets != u64::MAX).then_some(packets);
-                    }
-                }
-                "for" => {
-                    if let Value::Waiting(time) = course_value(key, text, source)? {
-                        sending.duration = Some(time);
-                    }
-                }
-                "state" => sending.up = course_value(key, text, source)? == Value::Choice(0),
-                _ => {}
+        for (key, text, _) in pairs.iter().filter(|(key, ..)| ["packets", "for", "state"].contains(key)) {
+            match course_value(key, text, source)? {
+                // No limit.
+                Value::Packets(u64::MAX) => {}
+                Value::Packets(packets) => sending.count = Some(packets),
+                Value::Waiting(time) => sending.duration = Some(time),
+                state => sending.up = state == Value::Choice(0),
             }
         }
         Ok(sending)

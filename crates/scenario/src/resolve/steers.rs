@@ -1,9 +1,12 @@
-//! Links that filters steer packets to.
+//! Links that filters steer packets to, and those that routers' programs may choose.
 
+use super::Resolver;
 use super::links::Links;
-use super::{Entry, Resolver};
-use crate::plan::Steer;
-use crate::steering::targets;
+use super::nodes::Nodes;
+use crate::link_edit::targets;
+use crate::plan::{End, LinkRequest, Steer};
+use longwire_router::LinkChoice;
+use std::collections::HashMap;
 
 /// Most targets of a link's filter.
 const MOST: usize = 256;
@@ -18,7 +21,7 @@ impl Resolver<'_, '_> {
             let targets = targets(&links.profiles[links.links[place].profile as usize].blocks);
             if targets.len() > MOST {
                 let what = format!("its filter names {} links to steer to", targets.len());
-                self.steer_error(links, place, what, format!("name {MOST} at the most"));
+                self.at_link(links, (place as u32, "filter"), what, format!("name {MOST} at the most"));
                 continue;
             }
             for (number, name) in targets.iter().enumerate() {
@@ -70,7 +73,7 @@ impl Resolver<'_, '_> {
     fn report_long_chain(&mut self, links: &Links, first: u32) {
         let what = format!("packets are steered from it more than {MOST_IN_A_ROW} times in a row");
         let fix = "steer directly to the last link, by a rule with the conditions of all";
-        self.steer_error(links, first as usize, what, fix.into());
+        self.at_link(links, (first, "filter"), what, fix);
     }
 
     fn report_circle(&mut self, links: &Links, circle: &[u32]) {
@@ -84,7 +87,7 @@ impl Resolver<'_, '_> {
         let what = format!("its filter steers in a circle: {}", names.join(" → "));
         let fix =
             "leave out one of these rules: a link may steer only to links from which no rule leads back";
-        self.steer_error(links, circle[0] as usize, what, fix.into());
+        self.at_link(links, (circle[0], "filter"), what, fix);
     }
 
     /// The link `name`, or the direction of a duplex link `name`, with the ends of the one at `place`.
@@ -110,12 +113,86 @@ impl Resolver<'_, '_> {
                 "steer to another link with the same two ends",
             ),
         };
-        self.steer_error(links, place, what, fix.into());
+        self.at_link(links, (place as u32, "filter"), what, fix);
         None
     }
 
-    fn steer_error(&mut self, links: &Links, place: usize, what: String, fix: String) {
-        let entry = Entry { section: "link", name: Some(&links.links[place].name), n: None };
-        self.error(&links.spans[place], &entry, "filter", what, fix);
+    /// Lists each router's links, and finds which links can be replaced by links for programs only.
+    pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<LinkRequest> {
+        let mut known: HashMap<(End, End), SameEnds> = HashMap::new();
+        for (place, link) in links.links.iter().enumerate() {
+            let of_ends = known.entry((link.from, link.to)).or_default();
+            of_ends.matched |= links.matched[place] && !links.spare[place];
+            if !links.spare[place] {
+                of_ends.usual.push(place as u32);
+            }
+        }
+        let mut requests = Vec::new();
+        for (place, link) in links.links.iter().enumerate() {
+            let (spare, ends) = (links.spare[place], &known[&(link.from, link.to)]);
+            let Some((router, port, from)) = beginning(nodes, link.from, link.to) else {
+                if spare {
+                    let what = "it is for programs only, and begins where no router's program sends packets";
+                    let fix =
+                        "write it as a simplex link that begins at a router's port: from = \"…\", to = \"…\"";
+                    self.at_link(links, (place as u32, ""), what, fix);
+                }
+                continue;
+            };
+            if spare && ends.usual.is_empty() {
+                let what = "it is for programs only, and no other link has the same two ends";
+                let fix =
+                    "leave only = \"programs\" out: programs may name any link that begins at their router";
+                self.at_link(links, (place as u32, ""), what, fix);
+                continue;
+            }
+            // Where addresses choose among links, a program could not move those packets.
+            if !spare && ends.matched {
+                continue;
+            }
+            let Some(number) = nodes.kept.link_number(&link.name) else {
+                if spare {
+                    let what = format!("there are more than {} links that programs may name", u16::MAX);
+                    self.at_link(links, (place as u32, ""), what, "leave this one out");
+                }
+                continue;
+            };
+            nodes.routers[router as usize].links.push(LinkChoice {
+                name: link.name.clone(),
+                number,
+                port,
+                from,
+            });
+            if spare {
+                let target = place as u32;
+                requests.extend(ends.usual.iter().map(|&link| LinkRequest { link, number, target }));
+            }
+        }
+        requests
+    }
+}
+
+/// Links with the same two ends.
+#[derive(Default)]
+struct SameEnds {
+    /// Those that are not for programs only.
+    usual: Vec<u32>,
+    /// Whether some are chosen by addresses.
+    matched: bool,
+}
+
+/// For a link that a router's packets can take: the router, the output port, and the input port if the link
+/// begins there.
+fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
+    let End::Port(from) = from else { return None };
+    let router = |place: u16| nodes.ports[usize::from(place)].router;
+    match (router(from), nodes.ports[usize::from(from)].attachment.far()) {
+        (Some(own), Some(_)) => Some((own, from, None)),
+        (Some(own), None) => match to {
+            End::Port(to) if router(to) == Some(own) => Some((own, to, Some(from))),
+            _ => None,
+        },
+        (None, Some(far)) => Some((router(far)?, far, None)),
+        (None, None) => None,
     }
 }

@@ -19,15 +19,9 @@ const MOST_ADDRESSES: usize = 10 * MOST_COMPARED;
 const USUAL_MTU: u64 = 1500;
 
 impl Resolver<'_, '_> {
-    pub(super) fn warnings(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
-        if plan.ports.len() == 1 {
-            self.warn(
-                &ports[0],
-                "port",
-                &plan.ports[0].name,
-                "it is the only one: nothing can cross",
-                "add another",
-            );
+    pub(super) fn warnings(&mut self, plan: &Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
+        if let [only] = &plan.ports[..] {
+            self.warn(&ports[0], "port", &only.name, "it is the only one: nothing can cross", "add another");
         }
         if plan.links.is_empty() && plan.routers.is_empty() {
             let fix = "add [[link]] entries";
@@ -104,19 +98,15 @@ impl Resolver<'_, '_> {
             let segment = plan.ports[usize::from(host.port)].segment;
             let others = || {
                 let others = plan.hosts.iter().enumerate().filter(|(other, _)| *other != at);
-                others
-                    .map(|(_, other)| other)
-                    .filter(|other| plan.ports[usize::from(other.port)].segment == segment)
+                let others = others.map(|(_, other)| other);
+                others.filter(|other| plan.ports[usize::from(other.port)].segment == segment)
             };
             let near = |other: &Host| {
                 let addresses = || other.addresses.iter().map(|net| net.address);
                 host.addresses.iter().any(|net| addresses().any(|address| net.contains(address)))
             };
-            if others().next().is_some()
-                && !others().any(near)
-                && host.gateways.is_empty()
-                && host.routes.is_empty()
-            {
+            let has_no_route = host.gateways.is_empty() && host.routes.is_empty();
+            if has_no_route && others().next().is_some() && !others().any(near) {
                 let what = "no other host is in a network of it, and no router joins them";
                 let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add \
                     a [[router]]";
@@ -168,16 +158,11 @@ fn computes_with_rate(profile: &Profile) -> bool {
 
 /// Slots limited in bytes send as many packets as fit and one more, which depends on sizes.
 fn estimated_slots(profile: &Profile) -> Option<String> {
-    let [Some(Value::Integer(bytes)), Some(Value::Time(_))] =
-        params(&profile.blocks, "rate", "slotted", ["bytes", "min"])
-    else {
-        return None;
-    };
-    (bytes > 0 && computes_with_rate(profile)).then(|| {
-        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an \
-         estimate where packets differ in size"
-            .to_owned()
-    })
+    let slots = params(&profile.blocks, "rate", "slotted", ["bytes", "min"]);
+    let [Some(Value::Integer(1..)), Some(Value::Time(_))] = slots else { return None };
+    let what = "its queue computes with the rate at which packets leave, which for slots limited in bytes is \
+        an estimate where packets differ in size";
+    computes_with_rate(profile).then(|| what.to_owned())
 }
 
 /// Odd settings of a link, and the fixes.
@@ -203,10 +188,8 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
             found.push((what, "make it larger than the longest frame"));
         }
         Some(Value::Waiting(_)) if rate == Rate::UNLIMITED => {
-            found.push((
-                "a queue limited in time never fills at an unlimited rate".into(),
-                "give the link a rate",
-            ));
+            let what = "a queue limited in time never fills at an unlimited rate";
+            found.push((what.into(), "give the link a rate"));
         }
         Some(Value::Waiting(time)) if time < sending(frame, rate) => {
             let what = format!("one frame of {frame} bytes takes longer to send than the queue's {time}");

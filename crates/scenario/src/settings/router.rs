@@ -1,12 +1,12 @@
 //! Settings of routers: packet budgets, shared processors, levels above the data path.
 
-use crate::words::LevelWait;
+use super::LevelWait;
 use longwire_prices::{MachinePrices, PRICES};
 use longwire_router::{FREQUENCY, Frequency, LEAST_MTU, Limits, MOST_WEIGHT, Rings};
 use longwire_sched::model::Demand;
 use longwire_sched::terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};
 use longwire_sched::{Estimator, SPECS};
-use longwire_settings::{Choice, Setting, Settings, Value};
+use longwire_settings::{Choice, Settings};
 use longwire_units::{Nanos, Probability, Rate};
 use std::sync::Arc;
 
@@ -275,15 +275,6 @@ const SCHEDULERS: ([&str; SPECS.len()], [SchedulerName; SPECS.len()]) = {
 impl Choice for SchedulerName {
     const WORDS: &'static [&'static str] = &SCHEDULERS.0;
     const ALL: &'static [Self] = &SCHEDULERS.1;
-}
-
-impl Setting for SchedulerName {
-    fn of(value: &Value) -> Option<Self> {
-        match *value {
-            Value::Choice(word) => Self::ALL.get(word).copied(),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

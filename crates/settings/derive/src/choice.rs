@@ -20,16 +20,5 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             const WORDS: &'static [&'static str] = &[#(#words),*];
             const ALL: &'static [Self] = &[#(Self::#variants),*];
         }
-
-        impl ::longwire_settings::Setting for #name {
-            fn of(value: &::longwire_settings::Value) -> ::core::option::Option<Self> {
-                match *value {
-                    ::longwire_settings::Value::Choice(word) => {
-                        <Self as ::longwire_settings::Choice>::ALL.get(word).copied()
-                    }
-                    _ => ::core::option::Option::None,
-                }
-            }
-        }
     })
 }

@@ -3,6 +3,7 @@
 use crate::{documentation, written};
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::meta::ParseNestedMeta;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Ident, LitStr, PathArguments,
     Result, Type,
@@ -59,17 +60,13 @@ impl Row {
         let (mut key, mut kind, mut source, mut live) = (None, None, None, false);
         for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("settings")) {
             attribute.parse_nested_meta(|meta| {
-                let place = match () {
-                    () if meta.path.is_ident("live") => {
-                        live = true;
-                        return Ok(());
-                    }
-                    () if meta.path.is_ident("key") => &mut key,
-                    () if meta.path.is_ident("kind") => &mut kind,
-                    () if meta.path.is_ident("source") => &mut source,
-                    () => return Err(meta.error("write key, kind, source or live")),
-                };
-                *place = Some(meta.value()?.parse()?);
+                match &*called(&meta) {
+                    "live" => live = true,
+                    "key" => key = Some(meta.value()?.parse()?),
+                    "kind" => kind = Some(meta.value()?.parse()?),
+                    "source" => source = Some(meta.value()?.parse()?),
+                    _ => return Err(meta.error("write key, kind, source or live")),
+                }
                 Ok(())
             })?;
         }
@@ -103,37 +100,31 @@ impl Said {
         let mut said = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setting")) {
             attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("skip") {
-                    said.skip = true;
-                    return Ok(());
-                }
-                if meta.path.is_ident("live") {
-                    said.live = true;
-                    return Ok(());
-                }
-                let value = meta.value()?;
-                if meta.path.is_ident("name") {
-                    said.name = Some(value.parse()?);
-                    return Ok(());
-                }
-                let place = match () {
-                    () if meta.path.is_ident("default") => &mut said.default,
-                    () if meta.path.is_ident("default_is") => &mut said.default_is,
-                    () if meta.path.is_ident("min") => &mut said.min,
-                    () if meta.path.is_ident("max") => &mut said.max,
-                    () if meta.path.is_ident("grammar") => &mut said.grammar,
-                    () if meta.path.is_ident("like") => &mut said.like,
-                    () => {
+                match &*called(&meta) {
+                    "skip" => said.skip = true,
+                    "live" => said.live = true,
+                    "name" => said.name = Some(meta.value()?.parse()?),
+                    "default" => said.default = Some(meta.value()?.parse()?),
+                    "default_is" => said.default_is = Some(meta.value()?.parse()?),
+                    "min" => said.min = Some(meta.value()?.parse()?),
+                    "max" => said.max = Some(meta.value()?.parse()?),
+                    "grammar" => said.grammar = Some(meta.value()?.parse()?),
+                    "like" => said.like = Some(meta.value()?.parse()?),
+                    _ => {
                         let known = "write name, default, default_is, min, max, grammar, like, live or skip";
                         return Err(meta.error(known));
                     }
-                };
-                *place = Some(value.parse()?);
+                }
                 Ok(())
             })?;
         }
         Ok(said)
     }
+}
+
+/// The word of one of the contents of an attribute.
+fn called(meta: &ParseNestedMeta<'_>) -> String {
+    meta.path.get_ident().map(Ident::to_string).unwrap_or_default()
 }
 
 fn param(field: &Field, said: &Said, live: bool) -> Result<TokenStream> {
@@ -200,17 +191,14 @@ fn kind(of: &Type, said: &Said) -> Result<TokenStream> {
                 said.min.as_ref().map_or_else(|| quote!(::longwire_units::Nanos::ZERO), |min| quote!(#min));
             quote!(Time { min: #min, max: #max })
         }
-        "Bytes" => {
+        "Bytes" | "Millionths" | "u64" | "u32" | "u16" | "u8" | "usize" => {
             let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
-            quote!(Size { min: #min, max: #max })
-        }
-        "Millionths" => {
-            let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
-            quote!(Decimal { min: #min, max: #max })
-        }
-        "u64" | "u32" | "u16" | "u8" | "usize" => {
-            let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
-            quote!(Integer { min: #min, max: #max })
+            let kind = match last.as_str() {
+                "Bytes" => quote!(Size),
+                "Millionths" => quote!(Decimal),
+                _ => quote!(Integer),
+            };
+            quote!(#kind { min: #min, max: #max })
         }
         "Arc" => {
             let grammar = needed(&said.grammar, "grammar")?;
