@@ -21,7 +21,8 @@ impl Browser {
     /// The browser of the user, who watches this process on a terminal of a desktop. None for root, whose
     /// browser would have all of root's rights.
     pub fn of_user() -> Option<Self> {
-        let has_screen = ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|name| is_set(name));
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_screen = ["WAYLAND_DISPLAY", "DISPLAY"].into_iter().any(is_set);
         if own_uid() == 0 || !has_screen || !io::stderr().is_terminal() {
             return None;
         }
@@ -42,10 +43,6 @@ impl Browser {
             let _ = writeln!(waiting, "{address}");
         }
     }
-}
-
-fn is_set(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
 /// The opener in one of the folders of a search path.

@@ -106,12 +106,14 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
         ("stats" | "top" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
         (_, "router") => || of_kind(Kind::Router),
         ("weigh", "flow") => flows,
-        ("show", "name") | (_, "profile") => profiles,
+        ("show", "name") | (_, "profile") => {
+            || SHIPPED.iter().map(|shipped| shipped.name.to_owned()).collect()
+        }
         ("blocks", "key") => keys,
-        (_, "program") => programs,
+        (_, "program") => || ShippedForwarder::ALL.iter().map(|shipped| shipped.name.to_owned()).collect(),
         ("import", "format") => || Format::NAMES.map(str::to_owned).into(),
-        (_, "lab") => labs,
-        ("exec", "host") => hosts,
+        (_, "lab") => || labs().into_iter().map(|(lab, _)| lab).collect(),
+        ("exec", "host") => || labs().into_iter().flat_map(|(_, hosts)| hosts).collect(),
         ("attach", "netns") => namespaces,
         // It has its own.
         ("add", "kind") => return None,
@@ -126,21 +128,19 @@ fn instances() -> Vec<String> {
     found.into_iter().map(|found| found.name).collect()
 }
 
+fn clients() -> impl Iterator<Item = Client> {
+    let found = longwire_control::list(&directory()).unwrap_or_default();
+    found.into_iter().filter_map(|found| Client::of(found, PATIENCE).ok())
+}
+
 /// The names of the objects of a kind in all instances.
 fn of_kind(kind: Kind) -> Vec<String> {
-    let found = longwire_control::list(&directory()).unwrap_or_default();
-    let pages = found.into_iter().filter_map(|found| {
-        let client = Client::of(found, PATIENCE).ok()?;
-        client.page(kind, &ObjectQuery { count: MOST, ..ObjectQuery::default() }).ok()
-    });
+    let query = ObjectQuery { count: MOST, ..ObjectQuery::default() };
+    let pages = clients().filter_map(|client| client.page(kind, &query).ok());
     pages.flat_map(|page| page.objects).map(|object| object.name).collect()
 }
 
-/// All links; a duplex link also by its own name.
-fn links() -> Vec<String> {
-    with_duplex(of_kind(Kind::Link))
-}
-
+/// Links; a duplex link also by its own name.
 fn with_duplex(mut names: Vec<String>) -> Vec<String> {
     let duplex: Vec<String> =
         names.iter().filter_map(|name| name.strip_suffix(".forward")).map(str::to_owned).collect();
@@ -150,15 +150,14 @@ fn with_duplex(mut names: Vec<String>) -> Vec<String> {
 
 /// All objects.
 fn objects() -> Vec<String> {
-    let mut names = links();
+    let mut names = with_duplex(of_kind(Kind::Link));
     Kind::ALL.into_iter().filter(|&kind| kind != Kind::Link).for_each(|kind| names.extend(of_kind(kind)));
     names
 }
 
 /// What can be removed from all instances: a duplex link by its own name, and not by its directions.
 fn removable() -> Vec<String> {
-    let found = longwire_control::list(&directory()).unwrap_or_default();
-    let texts = found.into_iter().filter_map(|found| Client::of(found, PATIENCE).ok()?.scenario().ok());
+    let texts = clients().filter_map(|client| client.scenario().ok());
     texts.flat_map(|text| longwire_scenario::removable(&text)).take(MOST).collect()
 }
 
@@ -209,15 +208,6 @@ fn objects_of_scenario(words: &[OsString]) -> Vec<String> {
     names.into_iter().take(MOST).map(|name| name + ".").collect()
 }
 
-fn profiles() -> Vec<String> {
-    SHIPPED.iter().map(|shipped| shipped.name.to_owned()).collect()
-}
-
-/// The programs that are built in.
-fn programs() -> Vec<String> {
-    ShippedForwarder::ALL.iter().map(|shipped| shipped.name.to_owned()).collect()
-}
-
 fn keys() -> Vec<String> {
     let mut keys: Vec<String> =
         longwire_link::registry().into_iter().map(|spec| spec.key.to_owned()).collect();
@@ -225,12 +215,9 @@ fn keys() -> Vec<String> {
     keys
 }
 
-fn labs() -> Vec<String> {
-    longwire_run::labs::names().unwrap_or_default().into_iter().map(|(lab, _)| lab).collect()
-}
-
-fn hosts() -> Vec<String> {
-    longwire_run::labs::names().unwrap_or_default().into_iter().flat_map(|(_, hosts)| hosts).collect()
+/// The labs with their hosts.
+fn labs() -> Vec<(String, Vec<String>)> {
+    longwire_run::labs::names().unwrap_or_default()
 }
 
 #[cfg(test)]

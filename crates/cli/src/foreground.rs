@@ -128,23 +128,18 @@ impl Foreground {
         let mut report = ran.report();
         command.clone_into(&mut report.command);
         recorded.into_iter().for_each(|(name, value)| report.set(name, value));
-        for (key, value) in own {
-            report = report.with(*key, value.as_str());
-        }
+        own.iter().for_each(|(key, value)| report.set(*key, value.as_str()));
         if let Some(why) = over {
             report.set("ended_because", why.as_str());
             if let Some(time) = self.time {
                 report.fail(format!("it was to last {time}, but {why}"));
             }
         }
-        let fidelity = ran.counted.fidelity.as_ref();
-        if let Some(fidelity) = fidelity {
+        if let Some(fidelity) = &ran.counted.fidelity {
             self.say(&verdict::brief(fidelity));
-        }
-        if self.require_faithful
-            && let Some(fidelity) = fidelity.filter(|fidelity| !verdict::has_shown_faithful(fidelity))
-        {
-            report.fail(verdict::brief(fidelity));
+            if self.require_faithful && !verdict::has_shown_faithful(fidelity) {
+                report.fail(verdict::brief(fidelity));
+            }
         }
         if self.json.on {
             return outcome::print_report(&report, true);

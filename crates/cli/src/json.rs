@@ -44,34 +44,34 @@ pub fn has_errors_as_objects_only(words: &[OsString]) -> bool {
 /// `error` has the message. Where known, `file`, `line`, `column` and `field` give the place, `fix` the fix,
 /// and `suggestion` what was probably meant. Further errors of the same scenario are in `more`.
 pub fn of_error(error: &Error) -> Value {
+    let text = chain(error.as_ref());
     let known = error.chain().find_map(|cause| {
-        if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {
-            return of_scenario(invalid);
+        match cause.downcast_ref() {
+            Some(LoadError::Invalid(invalid)) => return of_scenario(invalid),
+            Some(LoadError::Unreadable { file, .. }) => return Some(Fields::new(&text).with("file", file)),
+            None => {}
         }
         if let Some(MachinesError::Invalid(invalid)) = cause.downcast_ref() {
             return of_scenario(invalid);
         }
-        if let Some(LoadError::Unreadable { file, .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&chain(error.as_ref())).with("file", file));
+        match cause.downcast_ref() {
+            Some(ClientError::Refused(problem)) => return Some(of_problem(problem)),
+            Some(ClientError::NoObject { near: Some((_, near)), .. }) => {
+                return Some(Fields::new(&text).with("suggestion", near));
+            }
+            _ => {}
         }
-        if let Some(ClientError::Refused(problem)) = cause.downcast_ref() {
-            return Some(of_problem(problem));
-        }
-        if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
-            return Some(Fields::new(&chain(error.as_ref())).with("suggestion", near));
-        }
-        if let Some(fault) = cause.downcast_ref::<SweepFault>() {
-            let fields = Fields::new(&fault.what).with("file", &fault.file).at("line", fault.line);
-            let fields = fields.at("column", fault.column).with("field", &fault.field);
-            return Some(fields.with("fix", &fault.fix));
+        if let Some(SweepFault { file, line, column, field, what, fix }) = cause.downcast_ref() {
+            let fields = Fields::new(what).in_file(file, *line, *column);
+            return Some(fields.with("field", field).with("fix", fix));
         }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
-            let fields = Fields::new(&chain(error.as_ref())).with("fix", &imported.fix);
+            let fields = Fields::new(&text).with("fix", &imported.fix);
             return Some(if imported.line > 0 { fields.at("line", imported.line) } else { fields });
         }
         cause.downcast_ref().and_then(of_scenario)
     });
-    known.unwrap_or_else(|| Fields::new(&chain(error.as_ref()))).finish()
+    known.unwrap_or_else(|| Fields::new(&text)).finish()
 }
 
 /// A command-line error as such an object.
@@ -87,13 +87,12 @@ pub fn of_usage(error: &clap::Error) -> Value {
         ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     };
-    let field = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(one);
+    let first = |kinds: &[ContextKind]| kinds.iter().copied().find_map(one).unwrap_or_default();
     let meant = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-    let meant = meant.into_iter().find_map(one);
     fields
-        .with("field", field.as_deref().unwrap_or_default())
+        .with("field", &first(&[ContextKind::InvalidArg, ContextKind::InvalidSubcommand]))
         .with("fix", tip.as_deref().unwrap_or_default())
-        .with("suggestion", meant.as_deref().unwrap_or_default())
+        .with("suggestion", &first(&meant))
         .finish()
 }
 
@@ -101,14 +100,10 @@ fn of_scenario(error: &ScenarioError) -> Option<Fields> {
     let (first, more) = error.findings.split_first()?;
     let mut fields = of_finding(first);
     if !more.is_empty() {
-        fields.0.insert("more".into(), of_findings(more));
+        let more = more.iter().map(|finding| of_finding(finding).finish());
+        fields.0.insert("more".into(), more.collect());
     }
     Some(fields)
-}
-
-/// Mistakes as objects.
-fn of_findings(findings: &[Finding]) -> Value {
-    findings.iter().map(|finding| of_finding(finding).finish()).collect()
 }
 
 /// Warnings of a scenario, and of what its ports lack here, as objects.
@@ -119,12 +114,8 @@ pub fn of_warnings(findings: &[Finding], absences: &[Absence]) -> Value {
 }
 
 fn of_finding(finding: &Finding) -> Fields {
-    Fields::new(&finding.what)
-        .with("file", &finding.file)
-        .at("line", finding.line)
-        .at("column", finding.column)
-        .with("field", &finding.field)
-        .with("fix", &finding.fix)
+    let Finding { file, line, column, field, what, fix, .. } = finding;
+    Fields::new(what).in_file(file, *line, *column).with("field", field).with("fix", fix)
 }
 
 fn of_problem(problem: &Problem) -> Fields {
@@ -133,7 +124,7 @@ fn of_problem(problem: &Problem) -> Fields {
         .with("suggestion", problem.suggestion.as_deref().unwrap_or_default());
     // Text that came from no file is called by its key.
     match place(&problem.detail).filter(|(file, ..)| Some(*file) != problem.key.as_deref()) {
-        Some((file, line, column)) => fields.with("file", file).at("line", line).at("column", column),
+        Some((file, line, column)) => fields.in_file(file, line, column),
         None => fields,
     }
 }
@@ -159,6 +150,10 @@ impl Fields {
             self.0.insert(name.into(), text.into());
         }
         self
+    }
+
+    fn in_file(self, file: &str, line: usize, column: usize) -> Self {
+        self.with("file", file).at("line", line).at("column", column)
     }
 
     fn at(mut self, name: &str, number: usize) -> Self {

@@ -17,7 +17,6 @@ mod record_args;
 mod record_warnings;
 pub mod stop_flag;
 pub mod usage;
-mod whole_file;
 
 pub use json::Json;
 pub use outcome::Outcome;

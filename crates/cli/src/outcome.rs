@@ -2,13 +2,11 @@
 
 use crate::Json;
 use anyhow::Context;
-pub use longwire_report::output::{clear_screen, note};
+pub use longwire_report::output::note;
 use longwire_report::{Report, output};
 use longwire_scenario::Plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-const NOT_WRITTEN: &str = "can't write to standard output";
 
 /// Outcome of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +41,10 @@ impl From<Outcome> for ExitCode {
 /// # Errors
 /// If standard output can't be written to.
 pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
-    if json {
-        print(&report.to_json())?;
-        return Ok(Outcome::of(report.pass));
-    }
     print_with(|out| {
+        if json {
+            return writeln!(out, "{}", report.to_json());
+        }
         report.print_table(out)?;
         let failures = report.extra.get("failures").and_then(|list| list.as_array());
         let mut reasons = failures.into_iter().flatten().filter_map(|reason| reason.as_str());
@@ -56,28 +53,28 @@ pub fn print_report(report: &Report, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::of(report.pass))
 }
 
-/// Prints the report of a command that is silent on success, if JSON is requested.
+/// Prints the report of a command that is silent on success, if JSON is requested, and returns the outcome.
 ///
 /// # Errors
 /// If standard output can't be written to.
 pub fn print_if_json(report: &Report, json: Json) -> anyhow::Result<Outcome> {
-    if json.on { print_report(report, true) } else { Ok(Outcome::Well) }
+    if json.on { print_report(report, true) } else { Ok(Outcome::of(report.pass)) }
 }
 
-/// Passes standard output to `write`: see [`output::print_with`].
+/// Passes standard output to `write`: see [`output::print_with`]. Returns success.
 ///
 /// # Errors
 /// If standard output can't be written to.
-pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    output::print_with(write).context(NOT_WRITTEN)
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<Outcome> {
+    output::print_with(write).context("can't write to standard output").map(|()| Outcome::Well)
 }
 
-/// Prints `text` and a newline: see [`output::print`].
+/// Prints `text` and a newline, and returns success.
 ///
 /// # Errors
 /// If standard output can't be written to.
-pub fn print(text: &str) -> anyhow::Result<()> {
-    output::print(text).context(NOT_WRITTEN)
+pub fn print(text: &str) -> anyhow::Result<Outcome> {
+    print_with(|out| writeln!(out, "{text}"))
 }
 
 /// Prints notes on parts of a scenario that are allowed but look like mistakes.
@@ -87,8 +84,8 @@ pub fn print_notes(plan: &Plan) {
 
 /// Whether an error means that the output's reader has closed it, as in `longwire … | head`.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -17,8 +17,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// disappears when this is dropped; elsewhere it is printed once, and each step when it begins.
 #[derive(Debug)]
 pub struct Progress {
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
     bar: ProgressBar,
     redrawn: bool,
 }
@@ -32,13 +31,8 @@ impl Progress {
         let redrawn = std::io::stderr().is_terminal();
         let bar = bar(&what, expected);
         let shown = bar.clone();
-        let thread =
-            std::thread::spawn(
-                move || {
-                    if redrawn { redraw(&shown, &ended) } else { say_late(&what, &ended) }
-                },
-            );
-        Self { end: Some(end), thread: Some(thread), bar, redrawn }
+        let show = move || if redrawn { redraw(&shown, &ended) } else { say_late(&what, &ended) };
+        Self { thread: Some((end, std::thread::spawn(show))), bar, redrawn }
     }
 
     /// Changes the description.
@@ -55,17 +49,19 @@ impl Progress {
         if std::io::stderr().is_terminal() {
             return Self::start(what, None);
         }
-        Self { end: None, thread: None, bar: bar(what, None), redrawn: false }
+        Self { thread: None, bar: bar(what, None), redrawn: false }
     }
 }
 
 /// A bar that is not shown yet.
 fn bar(what: &str, expected: Option<Duration>) -> ProgressBar {
-    let bar = match expected {
-        Some(time) => ProgressBar::new(time.as_millis().try_into().unwrap_or(u64::MAX)),
-        None => ProgressBar::no_length(),
+    let (bar, template) = match expected {
+        Some(time) => {
+            let length = time.as_millis().try_into().unwrap_or(u64::MAX);
+            (ProgressBar::new(length), "{msg} {bar:30} {elapsed}")
+        }
+        None => (ProgressBar::no_length(), "{msg} {spinner} {elapsed}"),
     };
-    let template = if expected.is_some() { "{msg} {bar:30} {elapsed}" } else { "{msg} {spinner} {elapsed}" };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
@@ -96,8 +92,8 @@ fn say_late(what: &str, ended: &Receiver<()>) {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((end, thread)) = self.thread.take() {
+            drop(end);
             // The thread only draws; if it panicked, its message has been printed.
             let _ = thread.join();
             self.bar.finish_and_clear();

@@ -1,21 +1,16 @@
 //! Warnings that a file of a run can't be written any more, as soon as that is known.
 
 use crate::outcome;
-use longwire_run::record_faults::RecordFaults;
+use longwire_run::rotation::RecordFaults;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Interval between checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Prints a fault.
-pub fn warn(fault: &str) {
-    outcome::note(&format!("warning: {fault}"));
-}
-
 /// Prints new faults.
 pub fn warn_of_new(faults: &RecordFaults) {
-    faults.take_new().iter().for_each(|fault| warn(fault));
+    faults.take_new().iter().for_each(|fault| outcome::note(&format!("warning: {fault}")));
 }
 
 /// Does `work`, and meanwhile calls `look` again and again, on another thread.

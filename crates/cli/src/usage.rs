@@ -1,6 +1,6 @@
 //! The command line as it is parsed, and the texts of its errors.
 
-use clap::builder::ValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, CommandFactory};
 use longwire_halves::Interval;
@@ -40,6 +40,17 @@ fn is_quantity(parser: &ValueParser) -> bool {
         TypeId::of::<Interval>(),
     ];
     quantities.iter().any(|of| parser.type_id() == *of)
+}
+
+/// A parser of words with their values and the help for each.
+pub fn choice<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [(&'static str, T, &'static str); N],
+) -> impl TypedValueParser<Value = T> {
+    let words = all.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(words).try_map(move |chosen| {
+        let value = all.iter().find(|(word, ..)| *word == chosen).map(|(_, value, _)| *value);
+        value.ok_or("it is none of them")
+    })
 }
 
 /// Prints help, or an error of the command line.

@@ -38,6 +38,8 @@ struct Serving {
 
 /// The agent behind the API.
 type Here = State<Serving>;
+/// A part whose start or end was begun.
+type Accepted = Result<(StatusCode, Json<PartState>), Problem>;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -80,11 +82,7 @@ async fn part(State(serving): Here, InPath(name): InPath<String>) -> Result<Json
 /// Starts a part. The answer precedes the start.
 #[utoipa::path(put, path = "/v1/agent/parts/{name}", params(("name" = String, Path)),
     request_body = PartRequest, responses((status = ACCEPTED, body = PartState), Refusals))]
-async fn start(
-    State(serving): Here,
-    InPath(name): InPath<String>,
-    Body(ask): Body<PartRequest>,
-) -> Result<(StatusCode, Json<PartState>), Problem> {
+async fn start(State(serving): Here, InPath(name): InPath<String>, Body(ask): Body<PartRequest>) -> Accepted {
     let started = asked(move || serving.agent.start(&name, &ask)).await?;
     Ok((StatusCode::ACCEPTED, Json(started)))
 }
@@ -92,10 +90,7 @@ async fn start(
 /// Ends a part, and precedes the end; forgets one that has ended.
 #[utoipa::path(delete, path = "/v1/agent/parts/{name}", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = PartState), Refusals))]
-async fn end(
-    State(serving): Here,
-    InPath(name): InPath<String>,
-) -> Result<(StatusCode, Json<PartState>), Problem> {
+async fn end(State(serving): Here, InPath(name): InPath<String>) -> Accepted {
     let ended = asked(move || serving.agent.end(&name)).await?;
     Ok((StatusCode::ACCEPTED, Json(ended)))
 }

@@ -18,6 +18,7 @@ use longwire_rundir::{NAME_ANOTHER, PlaceError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -171,23 +172,15 @@ impl Client {
 
     /// What it is called: its name, or its address.
     pub fn name(&self) -> String {
-        match &self.place {
-            Place::Socket(found) => found.name.clone(),
-            Place::Remote(remote) => remote.authority(),
-        }
+        self.found().map_or_else(|| self.place.to_string(), |found| found.name.clone())
     }
 
     /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
     /// ended, and is waited for no longer than for an answer.
     pub fn has_ended(&self) -> bool {
         // A connection that does not fit the queue of a socket is refused at once.
-        let connect = async {
-            match &self.place {
-                Place::Socket(found) => UnixStream::connect(&found.path).await.map(drop),
-                Place::Remote(remote) => remote.connect().await.map(drop),
-            }
-        };
-        let tried = self.runtime.block_on(async { tokio::time::timeout(self.patience, connect).await });
+        let connect = async { tokio::time::timeout(self.patience, self.place.connect()).await };
+        let tried = self.runtime.block_on(connect);
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         tried.is_ok_and(|tried| tried.is_err_and(|error| gone.contains(&error.kind())))
     }
@@ -272,7 +265,7 @@ impl Client {
     /// If the instance refuses, or does not answer.
     pub fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, ClientError> {
         let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
-        self.ask_within(SCENARIO_TIME, Method::PATCH, "/v1/scenario", Some(body))
+        self.ask(Method::PATCH, "/v1/scenario", Some(body))
     }
 
     /// A router's routes, or the first of them.
@@ -307,7 +300,7 @@ impl Client {
     /// If the scenario is invalid, or the instance does not answer.
     pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": toml });
-        self.ask_within(SCENARIO_TIME, Method::POST, "/v1/scenario/differences", Some(body.to_string()))
+        self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
     }
 
     /// Applies a scenario to the running instance.
@@ -316,7 +309,7 @@ impl Client {
     /// If the scenario is invalid or refused, or the instance does not answer.
     pub fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
-        self.ask_within(SCENARIO_TIME, Method::PUT, "/v1/scenario", Some(body.to_string()))
+        self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
 
     /// Ends the instance.
@@ -324,7 +317,7 @@ impl Client {
     /// # Errors
     /// If it does not answer.
     pub fn stop(&self) -> Result<(), ClientError> {
-        self.exchange(self.patience, Method::DELETE, "/v1/instance", None).map(drop)
+        self.exchange(Method::DELETE, "/v1/instance", None).map(drop)
     }
 
     fn ask<T: DeserializeOwned>(
@@ -333,28 +326,14 @@ impl Client {
         path: &str,
         body: Option<String>,
     ) -> Result<T, ClientError> {
-        self.ask_within(self.patience, method, path, body)
-    }
-
-    fn ask_within<T: DeserializeOwned>(
-        &self,
-        patience: Duration,
-        method: Method,
-        path: &str,
-        body: Option<String>,
-    ) -> Result<T, ClientError> {
-        let answer = self.exchange(patience, method, path, body)?;
+        let answer = self.exchange(method, path, body)?;
         serde_json::from_slice(&answer).map_err(|e| self.silent(format!("its answer can't be read: {e}")))
     }
 
     /// Sends a request and returns the answer's body, or the reported problem.
-    fn exchange(
-        &self,
-        patience: Duration,
-        method: Method,
-        path: &str,
-        body: Option<String>,
-    ) -> Result<Bytes, ClientError> {
+    fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
+        let reads_scenario = method != Method::GET && path.starts_with("/v1/scenario");
+        let patience = if reads_scenario { SCENARIO_TIME } else { self.patience };
         let (host, token) = match &self.place {
             Place::Socket(_) => ("longwire".into(), None),
             Place::Remote(remote) => (remote.authority(), remote.token()),
@@ -383,22 +362,34 @@ impl Client {
     }
 
     fn silent(&self, reason: String) -> ClientError {
-        let place = match &self.place {
-            Place::Socket(found) => found.path.display().to_string(),
-            Place::Remote(remote) => remote.authority(),
-        };
-        ClientError::Silent { place, reason }
+        ClientError::Silent { place: self.place.to_string(), reason }
+    }
+}
+
+impl Place {
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Socket(found) => Ok(Box::new(UnixStream::connect(&found.path).await?)),
+            Self::Remote(remote) => remote.connect().await,
+        }
+    }
+}
+
+/// Its socket or address.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(found) => write!(f, "{}", found.path.display()),
+            Self::Remote(remote) => f.write_str(&remote.authority()),
+        }
     }
 }
 
 type SendError = Box<dyn std::error::Error + Send + Sync>;
 
 async fn send(place: &Place, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
-    let stream: Box<dyn Stream> = match place {
-        Place::Socket(found) => Box::new(UnixStream::connect(&found.path).await?),
-        Place::Remote(remote) => remote.connect().await?,
-    };
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let stream = TokioIo::new(place.connect().await?);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
     let driver = tokio::spawn(connection);
     let response = sender.send_request(request).await?;
     let status = response.status();

@@ -63,14 +63,9 @@ pub(crate) fn for_each_kind(mut document: Value, settable: impl Fn(Kind) -> Vec<
         }
     }
     for kind in Kind::ALL {
-        document["components"]["schemas"][schema_name(kind)] = schema(kind, &settable(kind));
+        document["components"]["schemas"][kind.settings_schema()] = schema(kind, &settable(kind));
     }
     document
-}
-
-fn schema_name(kind: Kind) -> String {
-    let word = kind.word();
-    format!("{}{}Settings", word[..1].to_uppercase(), &word[1..])
 }
 
 /// A generic endpoint for one kind.
@@ -93,7 +88,7 @@ fn of_kind(generic: &Value, kind: Kind) -> Value {
             });
         }
         let schema = match &**method {
-            "patch" => json!({ "$ref": format!("#/components/schemas/{}", schema_name(kind)) }),
+            "patch" => json!({ "$ref": format!("#/components/schemas/{}", kind.settings_schema()) }),
             "post" => of_texts(),
             _ => continue,
         };

@@ -10,7 +10,7 @@ use crate::forwarder::{
 };
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, InPath, InQuery, Running, blocking};
+use crate::requests::{Body, InPath, InQuery, Running, answered};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use serde_json::Value;
@@ -22,6 +22,12 @@ use utoipa_axum::routes;
 const MAX_OBJECT: usize = 9 << 20;
 
 type Answer = Result<Json<Value>, Problem>;
+/// A request's path: a router.
+type OfRouter = InPath<String>;
+/// A request's path: a router, and the number of a program.
+type OfProgram = InPath<(String, u32)>;
+/// A request's path: a router, the number of a program, and a map.
+type OfMap = InPath<(String, u32, String)>;
 
 /// The endpoints.
 pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
@@ -40,62 +46,50 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
 }
 
 async fn ask(State(instance): Running, router: String, ask: ProgramRequest) -> Answer {
-    let answered = blocking(move || {
-        let refused = |error| Box::new(Problem::from_set(&error, &|kind| instance.names(kind)));
-        instance.forwarders(&router, &ask).map_err(refused)
-    });
-    answered.await?.map(Json).map_err(|problem| *problem)
+    answered(instance, move |instance| instance.forwarders(&router, &ask)).await
 }
 
 /// Lists a router's programs, what they have done, and what a packet may need at most.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
-async fn list(instance: Running, InPath(router): InPath<String>) -> Answer {
+async fn list(instance: Running, InPath(router): OfRouter) -> Answer {
     ask(instance, router, ProgramRequest::List).await
 }
 
 /// Installs a program between two batches of packets, and answers its number.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
     request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
-async fn install(instance: Running, InPath(router): InPath<String>, Body(new): Body<NewForwarder>) -> Answer {
-    ask(instance, router, ProgramRequest::Install(new)).await
+async fn install(instance: Running, InPath(router): OfRouter, new: Body<NewForwarder>) -> Answer {
+    ask(instance, router, ProgramRequest::Install(new.0)).await
 }
 
 /// Lists who is above a router, what became of the packets that went up, and where control processes come.
 #[utoipa::path(get, path = "/v1/routers/{router}/levels", params(("router" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
-async fn levels(instance: Running, InPath(router): InPath<String>) -> Answer {
+async fn levels(instance: Running, InPath(router): OfRouter) -> Answer {
     ask(instance, router, ProgramRequest::Levels).await
 }
 
 /// Renews the leases of programs.
 #[utoipa::path(put, path = "/v1/routers/{router}/leases", params(("router" = String, Path)),
     request_body = Leases, responses((status = OK, body = Object), Refusals))]
-async fn renew(
-    instance: Running,
-    InPath(router): InPath<String>,
-    Body(Leases { fids }): Body<Leases>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Renew(fids)).await
+async fn renew(instance: Running, InPath(router): OfRouter, leases: Body<Leases>) -> Answer {
+    ask(instance, router, ProgramRequest::Renew(leases.0.fids)).await
 }
 
 /// Puts a program in the place of another, with what it can keep of it.
 #[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}",
     params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
-async fn replace(
-    instance: Running,
-    InPath((router, fid)): InPath<(String, u32)>,
-    Body(new): Body<NewForwarder>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Replace(fid, new)).await
+async fn replace(instance: Running, InPath((router, fid)): OfProgram, new: Body<NewForwarder>) -> Answer {
+    ask(instance, router, ProgramRequest::Replace(fid, new.0)).await
 }
 
 /// Removes a program between two batches of packets.
 #[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}",
     params(("router" = String, Path), ("fid" = u32, Path)),
         responses((status = OK, body = Object), Refusals))]
-async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
+async fn remove(instance: Running, InPath((router, fid)): OfProgram) -> Answer {
     ask(instance, router, ProgramRequest::Remove(fid)).await
 }
 
@@ -103,43 +97,31 @@ async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>)
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/state",
     params(("router" = String, Path), ("fid" = u32, Path), TypeQuery),
         responses((status = OK, body = Object), Refusals))]
-async fn state(
-    instance: Running,
-    InPath((router, fid)): InPath<(String, u32)>,
-    InQuery(typed): InQuery<TypeQuery>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Get(fid, typed)).await
+async fn state(instance: Running, InPath((router, fid)): OfProgram, typed: InQuery<TypeQuery>) -> Answer {
+    ask(instance, router, ProgramRequest::Get(fid, typed.0)).await
 }
 
 /// Writes a program's state, all of it, between two batches of packets.
 #[utoipa::path(put, path = "/v1/routers/{router}/forwarders/{fid}/state",
     params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = NewState, responses((status = OK, body = Object), Refusals))]
-async fn set_state(
-    instance: Running,
-    InPath((router, fid)): InPath<(String, u32)>,
-    Body(state): Body<NewState>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Set(fid, state)).await
+async fn set_state(instance: Running, InPath((router, fid)): OfProgram, state: Body<NewState>) -> Answer {
+    ask(instance, router, ProgramRequest::Set(fid, state.0)).await
 }
 
 /// Takes records out of a program's rings, the oldest first.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/events",
     params(("router" = String, Path), ("fid" = u32, Path)),
     request_body = Rings, responses((status = OK, body = Object), Refusals))]
-async fn records(
-    instance: Running,
-    InPath((router, fid)): InPath<(String, u32)>,
-    Body(rings): Body<Rings>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Events(fid, rings)).await
+async fn records(instance: Running, InPath((router, fid)): OfProgram, rings: Body<Rings>) -> Answer {
+    ask(instance, router, ProgramRequest::Events(fid, rings.0)).await
 }
 
 /// Lists a program's maps.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps",
     params(("router" = String, Path), ("fid" = u32, Path)),
         responses((status = OK, body = Object), Refusals))]
-async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
+async fn maps(instance: Running, InPath((router, fid)): OfProgram) -> Answer {
     ask(instance, router, ProgramRequest::Maps(fid)).await
 }
 
@@ -147,12 +129,8 @@ async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path), Entries),
     responses((status = OK, body = Object), Refusals))]
-async fn entries(
-    instance: Running,
-    InPath((router, fid, map)): InPath<(String, u32, String)>,
-    InQuery(entries): InQuery<Entries>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Map(fid, map, entries)).await
+async fn entries(instance: Running, InPath((router, fid, map)): OfMap, entries: InQuery<Entries>) -> Answer {
+    ask(instance, router, ProgramRequest::Map(fid, map, entries.0)).await
 }
 
 /// Removes entries of a program's map, ignoring missing ones, then writes others. Changes before a wrong one
@@ -160,30 +138,22 @@ async fn entries(
 #[utoipa::path(patch, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = MapChange, responses((status = OK, body = Object), Refusals))]
-async fn write(
-    instance: Running,
-    InPath((router, fid, map)): InPath<(String, u32, String)>,
-    Body(change): Body<MapChange>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Write(fid, map, change)).await
+async fn write(instance: Running, InPath((router, fid, map)): OfMap, change: Body<MapChange>) -> Answer {
+    ask(instance, router, ProgramRequest::Write(fid, map, change.0)).await
 }
 
 /// Shows the values of keys of a program's map, null for missing ones. Allows more keys than a path.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/values",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = Keys, responses((status = OK, body = Object), Refusals))]
-async fn values(
-    instance: Running,
-    InPath((router, fid, map)): InPath<(String, u32, String)>,
-    Body(Keys { keys }): Body<Keys>,
-) -> Answer {
-    ask(instance, router, ProgramRequest::Values(fid, map, keys)).await
+async fn values(instance: Running, InPath((router, fid, map)): OfMap, keys: Body<Keys>) -> Answer {
+    ask(instance, router, ProgramRequest::Values(fid, map, keys.0.keys)).await
 }
 
 /// Removes all entries of a program's map; sets all values of an array to zero.
 #[utoipa::path(delete, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/entries",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
-async fn clear(instance: Running, InPath((router, fid, map)): InPath<(String, u32, String)>) -> Answer {
+async fn clear(instance: Running, InPath((router, fid, map)): OfMap) -> Answer {
     ask(instance, router, ProgramRequest::Clear(fid, map)).await
 }

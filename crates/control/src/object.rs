@@ -32,28 +32,30 @@ impl Kind {
 
     /// The singular, as in `there is no link "up"`.
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::Source => "source",
-            Self::Medium => "medium",
-            Self::Port => "port",
-            Self::Router => "router",
-            Self::Flow => "flow",
-            Self::Forwarder => "forwarder",
-        }
+        self.words().0
     }
 
     /// The plural, as in a path of the API: `/v1/links`.
     pub const fn collection(self) -> &'static str {
+        self.words().1
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Link => "links",
-            Self::Source => "sources",
-            Self::Medium => "media",
-            Self::Port => "ports",
-            Self::Router => "routers",
-            Self::Flow => "flows",
-            Self::Forwarder => "forwarders",
+            Self::Link => ("link", "links"),
+            Self::Source => ("source", "sources"),
+            Self::Medium => ("medium", "media"),
+            Self::Port => ("port", "ports"),
+            Self::Router => ("router", "routers"),
+            Self::Flow => ("flow", "flows"),
+            Self::Forwarder => ("forwarder", "forwarders"),
         }
+    }
+
+    /// The name of the schema of its settings in the description of the API, such as `LinkSettings`.
+    pub fn settings_schema(self) -> String {
+        let word = self.word();
+        format!("{}{}Settings", word[..1].to_uppercase(), &word[1..])
     }
 
     /// The kind whose collection has this name.

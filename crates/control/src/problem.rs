@@ -60,6 +60,11 @@ impl Problem {
         }
     }
 
+    /// The problem of a parameter with a wrong value.
+    pub(crate) fn of_value(key: &str, what: &str) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{key}: {what}")).at_key(key)
+    }
+
     /// The problem of an instance that can't answer now.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)

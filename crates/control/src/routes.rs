@@ -1,4 +1,4 @@
-//! The API's endpoints.
+//! The API's endpoints, but for those of programs.
 
 #![allow(
     unused_qualifications,
@@ -16,8 +16,8 @@ use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking, changed, written};
 use crate::rewire::{RewireRequest, RewireResponse, section};
 use crate::rows::RowFilter;
+use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use crate::tokens::Scope;
-use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
@@ -32,8 +32,17 @@ use utoipa_axum::routes;
 
 /// Longest request body in bytes.
 const MAX_BODY: usize = 64 * 1024;
+/// Longest scenario in a request, in bytes.
+const MAX_SCENARIO: usize = 16 << 20;
 /// Most objects on a page.
 const MAX_PAGE: usize = 10_000;
+/// Most links with separate series.
+const MAX_LINKS: usize = 1000;
+/// The format of OpenMetrics 1.0.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What an instance answers as JSON.
+type Answer<T> = Result<Json<T>, Problem>;
 
 /// The methods of all paths, which are the same in every run.
 static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| Vec::new())));
@@ -91,6 +100,7 @@ pub(crate) fn endpoints() -> Router<Arc<dyn Instance>> {
 
 /// The endpoints and their descriptions; those of objects are generic.
 pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
+    let scenarios = OpenApiRouter::new().routes(routes!(scenario, apply, rewire)).routes(routes!(compare));
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(instance, stop))
         .routes(routes!(stats))
@@ -102,8 +112,8 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(object, set, remove))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
-        .merge(metrics_route::described())
-        .merge(scenario_routes::described())
+        .routes(routes!(metrics))
+        .merge(scenarios.layer(DefaultBodyLimit::max(MAX_SCENARIO)))
 }
 
 /// The OpenAPI document of an instance's API, with the settings that changes accept.
@@ -114,7 +124,7 @@ pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
 
 /// Identifies the instance.
 #[utoipa::path(get, path = "/v1/instance", responses((status = OK, body = Info)))]
-async fn instance(State(instance): Running) -> Result<Json<Info>, Problem> {
+async fn instance(State(instance): Running) -> Answer<Info> {
     let info = blocking(move || Info {
         name: instance.name(),
         pid: std::process::id(),
@@ -135,10 +145,7 @@ async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
 /// those that carried most have rows. With one, rows_left is the number of rows after those shown.
 #[utoipa::path(get, path = "/v1/stats", params(RowFilter),
     responses((status = OK, body = Object), Refusals))]
-async fn stats(
-    State(instance): Running,
-    InQuery(filter): InQuery<RowFilter>,
-) -> Result<Json<Value>, Problem> {
+async fn stats(State(instance): Running, InQuery(filter): InQuery<RowFilter>) -> Answer<Value> {
     let stats = blocking(move || instance.stats(&filter));
     stats.await?.map(Json).map_err(|problem| *problem)
 }
@@ -157,7 +164,7 @@ async fn topology(
     State(instance): Running,
     uri: Uri,
     InQuery(choice): InQuery<ObjectQuery>,
-) -> Result<Json<Topology>, Problem> {
+) -> Answer<Topology> {
     check_count(choice.count).map_err(|problem| *problem)?;
     let joined = uri.query().is_some_and(|query| !query.is_empty()).then_some(choice);
     answered(instance, move |instance| instance.topology(joined.as_ref())).await
@@ -166,10 +173,7 @@ async fn topology(
 /// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
 #[utoipa::path(get, path = "/v1/events", params(EventQuery),
     responses((status = OK, body = EventPage), Refusals))]
-async fn events(
-    State(instance): Running,
-    InQuery(query): InQuery<EventQuery>,
-) -> Result<Json<EventPage>, Problem> {
+async fn events(State(instance): Running, InQuery(query): InQuery<EventQuery>) -> Answer<EventPage> {
     blocking(move || instance.events(query)).await.map(Json)
 }
 
@@ -186,8 +190,8 @@ fn check_count(count: usize) -> Result<(), Box<Problem>> {
     if count <= MAX_PAGE {
         return Ok(());
     }
-    let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
-    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count")))
+    let what = format!("at most {MAX_PAGE} objects are shown at a time");
+    Err(Box::new(Problem::of_value("count", &what)))
 }
 
 /// Lists the {kind}s with their settings and counters.
@@ -243,7 +247,7 @@ async fn remove(
     uri: Uri,
     InPath((collection, name)): InPath<(String, String)>,
     InQuery(Removal { drain }): InQuery<Removal>,
-) -> Result<Json<RewireResponse>, Problem> {
+) -> Answer<RewireResponse> {
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
@@ -258,7 +262,7 @@ async fn object(
     State(instance): Running,
     uri: Uri,
     InPath((collection, name)): InPath<(String, String)>,
-) -> Result<Json<Object>, Problem> {
+) -> Answer<Object> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     answered(instance, move |instance| instance.object(kind, &name)).await
 }
@@ -274,7 +278,7 @@ async fn set(
     InPath((collection, name)): InPath<(String, String)>,
     scope: Option<Extension<Scope>>,
     Body(changes): Body<Changes>,
-) -> Result<Json<Object>, Problem> {
+) -> Answer<Object> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     let outside = changes.key_of_file_outside().filter(|_| scope.is_some_and(|its| its.0 < Scope::Install));
     if let Some(key) = outside {
@@ -288,11 +292,70 @@ async fn set(
 /// Lists a router's routes, including those to its own networks; of very many the first.
 #[utoipa::path(get, path = "/v1/routers/{router}/routes", params(("router" = String, Path)),
     responses((status = OK, body = RoutePage), Refusals))]
-async fn router_routes(
-    State(instance): Running,
-    InPath(router): InPath<String>,
-) -> Result<Json<RoutePage>, Problem> {
+async fn router_routes(State(instance): Running, InPath(router): InPath<String>) -> Answer<RoutePage> {
     answered(instance, move |instance| instance.routes(&router)).await
+}
+
+/// Shows the running instance as a scenario.
+#[utoipa::path(get, path = "/v1/scenario", responses((status = OK, body = ScenarioText), Refusals))]
+async fn scenario(State(instance): Running) -> Answer<ScenarioText> {
+    answered(instance, |instance| Ok(ScenarioText { toml: instance.scenario()? })).await
+}
+
+/// Applies a scenario to the running instance with the fewest changes, and lists them. Links, sources and
+/// media change at one instant; objects without differences are not touched.
+#[utoipa::path(put, path = "/v1/scenario", request_body = ScenarioRequest,
+    responses((status = OK, body = Comparison), Refusals))]
+async fn apply(State(instance): Running, Body(wanted): Body<ScenarioRequest>) -> Answer<Comparison> {
+    changed(instance, move |instance| instance.apply(&wanted)).await
+}
+
+/// Lists the differences between the running instance and a scenario. Mistakes of the scenario are shown to
+/// the scope `install` only.
+#[utoipa::path(post, path = "/v1/scenario/differences", request_body = ScenarioText,
+    responses((status = OK, body = Comparison), Refusals))]
+async fn compare(State(instance): Running, Body(text): Body<ScenarioText>) -> Answer<Comparison> {
+    answered(instance, move |instance| instance.compare(&text.toml)).await
+}
+
+/// Adds sections to the running scenario, and removes links and hosts from it, at one instant: all or none.
+#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireRequest,
+    responses((status = OK, body = RewireResponse), Refusals))]
+async fn rewire(State(instance): Running, Body(ask): Body<RewireRequest>) -> Answer<RewireResponse> {
+    changed(instance, move |instance| instance.rewire(&ask)).await
+}
+
+/// Links with separate series.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Series {
+    /// A link, or a pattern such as dsl*. Default: none, and links are sums.
+    links: Option<String>,
+    /// Number of links: at most 1000.
+    #[serde(default = "default_limit")]
+    #[param(default = 100, maximum = 1000)]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    100
+}
+
+/// Shows counters in the text format of OpenMetrics, for Prometheus.
+#[utoipa::path(get, path = "/metrics", params(Series),
+    responses((status = OK, body = String, content_type = "application/openmetrics-text"), Refusals))]
+async fn metrics(
+    State(instance): Running,
+    InQuery(Series { links, limit }): InQuery<Series>,
+) -> Result<impl IntoResponse, Problem> {
+    if limit > MAX_LINKS {
+        let what = format!("at most {MAX_LINKS} links have series of their own");
+        return Err(Problem::of_value("limit", &what));
+    }
+    let text = answered(instance, move |instance| instance.metrics(links.as_deref(), limit));
+    let Json(text) = text.await?;
+    Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text))
 }
 
 /// Refuses methods that a path does not take, and names those that it does (RFC 9110, section 15.5.6). The

@@ -2,7 +2,6 @@
 
 use crate::object::fits;
 use crate::problem::Problem;
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -115,13 +114,13 @@ fn place_of<R: SelectableRow>(rows: &[R], after: &str) -> Result<usize, Box<Prob
     let found: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].name() == after).collect();
     let what = match found[..] {
         [at] => return Ok(at),
-        [] => format!("after: there is no row \"{after}\" among the selected ones"),
+        [] => format!("there is no row \"{after}\" among the selected ones"),
         _ => {
             let each: Vec<_> = found.iter().map(|&at| format!("{}/{after}", rows[at].kind())).collect();
-            format!("after: several rows are named \"{after}\"; write {}", each.join(" or "))
+            format!("several rows are named \"{after}\"; write {}", each.join(" or "))
         }
     };
-    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after")))
+    Err(Box::new(Problem::of_value("after", &what)))
 }
 
 /// The highest first, and rows without the field last.
@@ -133,9 +132,8 @@ fn check_kind(kind: &str) -> Result<(), Box<Problem>> {
     if KINDS.contains(&kind) {
         return Ok(());
     }
-    let what = format!("kind: no row is of the kind \"{kind}\"; there are {}", KINDS.join(", "));
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("kind");
-    Err(Box::new(problem.suggest(kind, &KINDS.map(String::from))))
+    let what = format!("no row is of the kind \"{kind}\"; there are {}", KINDS.join(", "));
+    Err(Box::new(Problem::of_value("kind", &what).suggest(kind, &KINDS.map(String::from))))
 }
 
 fn check_field<R: SelectableRow>(rows: &[R], field: &str) -> Result<(), Box<Problem>> {
@@ -144,9 +142,8 @@ fn check_field<R: SelectableRow>(rows: &[R], field: &str) -> Result<(), Box<Prob
     }
     let fields = rows.iter().flat_map(SelectableRow::numbers).chain([DROPS.into()]);
     let known: Vec<String> = fields.collect::<BTreeSet<_>>().into_iter().collect();
-    let what = format!("sort: no row has a number \"{field}\"; there are {}", known.join(", "));
-    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("sort");
-    Err(Box::new(problem.suggest(field, &known)))
+    let what = format!("no row has a number \"{field}\"; there are {}", known.join(", "));
+    Err(Box::new(Problem::of_value("sort", &what).suggest(field, &known)))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
-    service: Option<Service>,
+    _service: Service,
 }
 
 /// Failure to start the server.
@@ -82,7 +82,7 @@ impl Server {
             let _ = fs::remove_file(&path);
             StartError::Thread(source)
         })?;
-        Ok(Self { path, service: Some(service) })
+        Ok(Self { path, _service: service })
     }
 
     /// The socket.
@@ -93,9 +93,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // First, so that no client finds a closing socket. It may already be gone.
+        // Before the service ends, so that no client finds a closing socket. It may already be gone.
         let _ = fs::remove_file(&self.path);
-        self.service = None;
     }
 }
 

@@ -2,16 +2,11 @@
 
 use crate::certificate::Certificate;
 use crate::worded::{MAX_HEAD, Worded};
-use axum::Router;
-use axum::body::Body;
-use hyper::body::Incoming;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
-use hyper::service::Service as Answers;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -51,41 +46,36 @@ pub(crate) trait AcceptedConnection: Send + 'static {
     fn open(self) -> impl Future<Output = io::Result<(Self::Stream, Option<Certificate>)>> + Send;
 }
 
-impl AcceptedConnection for UnixStream {
-    type Stream = Self;
+/// A connection that needs no preparation.
+pub(crate) struct Plain<S>(pub(crate) S);
 
-    async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
-        Ok((self, None))
-    }
-}
+impl<S: AsyncRead + AsyncWrite + Send + 'static> AcceptedConnection for Plain<S> {
+    type Stream = S;
 
-impl AcceptedConnection for TcpStream {
-    type Stream = Self;
-
-    async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
-        Ok((self, None))
+    async fn open(self) -> io::Result<(S, Option<Certificate>)> {
+        Ok((self.0, None))
     }
 }
 
 impl Accept for UnixListener {
-    type Connection = UnixStream;
+    type Connection = Plain<UnixStream>;
     const MOST: usize = 32;
 
-    async fn next(&self) -> io::Result<UnixStream> {
-        self.accept().await.map(|(stream, _)| stream)
+    async fn next(&self) -> io::Result<Plain<UnixStream>> {
+        self.accept().await.map(|(stream, _)| Plain(stream))
     }
 }
 
 impl Accept for TcpListener {
-    type Connection = TcpStream;
+    type Connection = Plain<TcpStream>;
     // A browser opens up to six for a page.
     const MOST: usize = 256;
 
-    async fn next(&self) -> io::Result<TcpStream> {
+    async fn next(&self) -> io::Result<Plain<TcpStream>> {
         let (stream, _) = self.accept().await?;
         // Answers are small; without this, one may wait for the acknowledgement of its first segment.
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok(Plain(stream))
     }
 }
 
@@ -153,35 +143,19 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
 }
 
 /// A connection that is served.
-type ServedConnection<S> = http1::Connection<TokioIo<Worded<S>>, OfClient>;
+type ServedConnection<S> = http1::Connection<TokioIo<Worded<S>>, TowerToHyperService<Router>>;
 
-/// What answers the requests of one client, which are marked with its certificate.
-#[derive(Debug, Clone)]
-struct OfClient {
-    router: TowerToHyperService<Router>,
-    certificate: Option<Certificate>,
-}
-
-impl Answers<Request<Incoming>> for OfClient {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = <TowerToHyperService<Router> as Answers<Request<Incoming>>>::Future;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        if let Some(certificate) = &self.certificate {
-            request.extensions_mut().insert(certificate.clone());
-        }
-        self.router.call(request)
-    }
-}
-
-/// A connection, whose client has to send a whole head and to read its answers in time.
+/// A connection, whose client has to send a whole head and to read its answers in time. Its requests are
+/// marked with its certificate.
 fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
     stream: S,
     router: Router,
     certificate: Option<Certificate>,
 ) -> ServedConnection<S> {
-    let router = TowerToHyperService::new(router);
+    let router = match certificate {
+        Some(certificate) => router.layer(Extension(certificate)),
+        None => router,
+    };
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(READER_TIME));
     http1::Builder::new()
@@ -190,7 +164,7 @@ fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
         .max_buf_size(MAX_HEAD)
         // A client may send its request, close its side, and read the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(Worded::new(stream)), OfClient { router, certificate })
+        .serve_connection(TokioIo::new(Worded::new(stream)), TowerToHyperService::new(router))
 }
 
 async fn accept<A: Accept>(listener: &A, permits: &Arc<Semaphore>) -> (A::Connection, OwnedSemaphorePermit) {

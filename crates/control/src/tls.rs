@@ -3,7 +3,7 @@
 //! TLS 1.3 only. Sessions are not resumed, so every connection proves anew who its client is.
 
 use crate::certificate::Certificate;
-use crate::service::{Accept, AcceptedConnection};
+use crate::service::{Accept, AcceptedConnection, Plain};
 use std::fs;
 use std::future::poll_fn;
 use std::io;
@@ -177,7 +177,7 @@ impl Accept for TlsListener {
     const MOST: usize = TcpListener::MOST;
 
     async fn next(&self) -> io::Result<BeforeHandshake> {
-        let stream = self.listener.next().await?;
+        let Plain(stream) = self.listener.next().await?;
         Ok(BeforeHandshake { stream, acceptor: self.tls.acceptor() })
     }
 }

@@ -204,14 +204,9 @@ impl Credentials {
             return None;
         }
         let hash = hash(token.trim());
-        let mut found = None;
         // All are looked at, so that the time says nothing about which fits.
-        for (scope, known) in &self.tokens {
-            if is_same(known, &hash) {
-                found = found.max(Some(*scope));
-            }
-        }
-        found
+        let own = self.tokens.iter().filter(|(_, known)| is_same(known, &hash));
+        own.map(|(scope, _)| *scope).max()
     }
 }
 

@@ -156,10 +156,9 @@ impl FromStr for WebAddress {
     /// Parses `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
     fn from_str(text: &str) -> Result<Self, WebError> {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let malformed = || WebError::Malformed(text.into());
         let port = text.strip_prefix("localhost:").unwrap_or(text);
         let address = port.parse().map(local).or_else(|_| text.parse::<SocketAddr>());
-        address.map(Self::At).map_err(|_| malformed())
+        address.map(Self::At).map_err(|_| WebError::Malformed(text.into()))
     }
 }
 
@@ -194,7 +193,8 @@ impl WebServer {
         let listener = runtime.block_on(listen(address))?;
         let failed = |source| WebError::Listen { address: USUAL, source };
         let address = listener.local_addr().map_err(failed)?;
-        let router = behind(Checks { tokens, is_tls: tls.is_some() }, router);
+        let checks = Checks { tokens, is_tls: tls.is_some() };
+        let router = router.layer(from_fn(move |request, next| checked(checks.clone(), request, next)));
         let service = match tls {
             Some(tls) => Service::start(THREAD, runtime, TlsListener { listener, tls }, router),
             None => Service::start(THREAD, runtime, listener, router),
@@ -221,11 +221,6 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
             bound => bound,
         },
     }
-}
-
-/// What is served, behind the checks that a browser makes necessary.
-fn behind(checks: Checks, router: Router) -> Router {
-    router.layer(from_fn(move |request, next| checked(checks.clone(), request, next)))
 }
 
 /// What requests are checked by.

@@ -30,10 +30,14 @@ struct Certificates {
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
 impl Certificates {
-    fn new() -> Self {
+    /// That of a server on this machine, and its authority "ca".
+    fn of_server() -> (Self, Authority) {
         let scratch = Scratch::new();
         fs::create_dir_all(scratch.path()).unwrap();
-        Self { scratch }
+        let certificates = Self { scratch };
+        let ca = certificates.authority("ca");
+        certificates.signed(&ca, "server", &["127.0.0.1"]);
+        (certificates, ca)
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -117,9 +121,7 @@ fn silent<T>(result: Result<T, ClientError>) -> String {
 
 #[test]
 fn certificates_of_clients_have_scopes() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, ca) = Certificates::of_server();
     let viewer = certificates.signed(&ca, "viewer", &[]);
     certificates.signed(&ca, "driver", &["driver.example"]);
     certificates.signed(&ca, "unlisted", &["unlisted.example"]);
@@ -155,9 +157,7 @@ fn certificates_of_clients_have_scopes() {
 
 #[test]
 fn tokens_cross_tls_without_certificates_of_clients() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, _) = Certificates::of_server();
     let token = "t".repeat(32);
     let web = certificates.web(&format!("steer {token}\n"), None);
     let server = WebServer::start(web.clone(), Fake::named("demo")).unwrap();
@@ -189,9 +189,7 @@ fn tokens_cross_tls_without_certificates_of_clients() {
 
 #[test]
 fn who_speaks_no_tls_or_nothing_harms_nobody() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, _) = Certificates::of_server();
     let token = "t".repeat(32);
     let web = certificates.web(&format!("steer {token}\n"), None);
     let server = WebServer::start(web, Fake::named("demo")).unwrap();
@@ -224,9 +222,7 @@ fn who_speaks_no_tls_or_nothing_harms_nobody() {
 /// A path is judged as it is understood.
 #[test]
 fn no_spelling_of_a_path_lets_a_smaller_scope_install() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, ca) = Certificates::of_server();
     certificates.signed(&ca, "driver", &["driver"]);
     let web = certificates.web("steer name:driver\n", Some("ca.pem"));
     let server = WebServer::start(web, Fake::named("demo")).unwrap();
@@ -247,9 +243,7 @@ fn no_spelling_of_a_path_lets_a_smaller_scope_install() {
 
 #[test]
 fn a_name_without_a_kind_is_looked_up_in_those_that_a_scope_may_change() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, _) = Certificates::of_server();
     let tokens = ["r", "s"].map(|letter| letter.repeat(32));
     let web = certificates.web(&format!("read {}\nsteer {}\n", tokens[0], tokens[1]), None);
     let server = WebServer::start(web, Fake::named("demo")).unwrap();
@@ -286,9 +280,7 @@ fn browse(certificates: &Certificates, server: &WebServer, own: &str, request: &
 
 #[test]
 fn a_foreign_page_changes_nothing_by_the_certificate_of_its_reader() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, ca) = Certificates::of_server();
     certificates.signed(&ca, "driver", &["driver"]);
     let web = certificates.web("install name:driver\n", Some("ca.pem"));
     let server = WebServer::start(web, Fake::named("demo")).unwrap();
@@ -309,9 +301,7 @@ fn a_foreign_page_changes_nothing_by_the_certificate_of_its_reader() {
 
 #[test]
 fn files_that_are_wrong_are_named() {
-    let certificates = Certificates::new();
-    let ca = certificates.authority("ca");
-    certificates.signed(&ca, "server", &["127.0.0.1"]);
+    let (certificates, ca) = Certificates::of_server();
     certificates.signed(&ca, "other", &["127.0.0.1"]);
     let read = |files: TlsFiles| Tls::read(files).unwrap_err().to_string();
     let right = certificates.files(Some("ca.pem"));

@@ -33,9 +33,7 @@ pub struct Losses {
 impl LinkConfiguration {
     /// Reads the first link of the plan.
     pub fn of(plan: &Plan) -> Self {
-        let blocks = plan.links.first().map(|_| plan.profile(0).blocks.as_slice()).unwrap_or_default();
-        let value =
-            |key: &str| blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0));
+        let value = |key: &str| plan.links.first().and_then(|_| plan.profile(0).value(key));
         Self {
             rate: match value("rate") {
                 Some(Value::Rate(rate)) => rate.as_f64(),

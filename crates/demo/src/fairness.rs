@@ -87,9 +87,7 @@ impl FairnessDemo {
 
     /// A row for each scheduler.
     pub fn report(&self) -> Report {
-        let mut report = Report::new("demo fairness").with("mode", self.mode);
-        report.extend(self.trials.iter().map(Trial::row));
-        report
+        Report::new("demo fairness").with("mode", self.mode).with_rows(self.trials.iter().map(Trial::row))
     }
 
     /// Bars of each flow's delivered share.

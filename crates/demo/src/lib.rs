@@ -12,6 +12,7 @@ mod simulated;
 use longwire_drivers::HostDriver;
 use longwire_lab::{LabError, abilities, enter_user_namespace};
 use longwire_report::output::note;
+use longwire_run::test_hosts::usual_driver;
 
 /// How a demo can run on this system.
 #[derive(Debug, Clone)]
@@ -29,16 +30,15 @@ impl Mode {
     /// # Errors
     /// If the system refuses to enter it.
     pub fn find() -> Result<Self, LabError> {
-        let mut can = abilities();
+        let can = abilities();
         if !can.namespaces.available {
             if !can.user_namespaces.available {
                 let reasons = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
                 return Ok(Self::Virtual(reasons));
             }
             enter_user_namespace()?;
-            can = abilities();
         }
-        Ok(Self::Real(if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
+        Ok(Self::Real(usual_driver()))
     }
 }
 

@@ -63,8 +63,8 @@ impl LinkDemo {
     pub fn report(&self) -> Report {
         let mut report = Report::new("demo")
             .with("mode", self.mode)
-            .with("fidelity", self.fidelity.as_ref().map(fidelity_json));
-        report.extend(self.rows.iter().cloned());
+            .with("fidelity", self.fidelity.as_ref().map(fidelity_json))
+            .with_rows(self.rows.iter().cloned());
         for error in &self.errors {
             report.fail(error.as_str());
         }
@@ -73,9 +73,7 @@ impl LinkDemo {
 }
 
 fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<LinkDemo> {
-    for host in &mut plan.hosts {
-        host.driver = driver;
-    }
+    plan.hosts.iter_mut().for_each(|host| host.driver = driver);
     let link = LinkConfiguration::of(&plan);
     let name = format!("demo-{}", std::process::id());
     let hosts = TestHosts::make(&name, &plan)?;
@@ -83,12 +81,8 @@ fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result
     let lab = run.hosts().context("the demo's hosts")?.lab();
     let rows = measured::measure(lab.host("a")?, lab.host("b")?, &link, stop);
     let counted = run.stop().counted;
-    Ok(LinkDemo {
-        mode: REAL,
-        rows: rows?,
-        fidelity: counted.fidelity.clone(),
-        errors: counted.errors.clone(),
-    })
+    let (fidelity, errors) = (counted.fidelity.clone(), counted.errors.clone());
+    Ok(LinkDemo { mode: REAL, rows: rows?, fidelity, errors })
 }
 
 /// The hosts and the link, without comments, as text to be shown.

@@ -208,23 +208,26 @@ impl EnginePrices {
     /// Additional price of a packet's arrival at a link, where a worker has `count` links.
     pub fn of_links(&self, count: u64, timed: bool) -> u64 {
         let kind = if timed { "timed-links" } else { "links" };
-        let points = LINK_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
-        interpolated((FEW_LINKS, 0), &points, count)
+        self.beyond(FEW_LINKS, kind, LINK_COUNTS, count)
     }
 
     /// Additional price per packet on a link with a constant or varied delay, with this many packets in
     /// flight.
     pub fn in_flight(&self, packets: u64, varied: bool) -> u64 {
         let kind = if varied { "in-flight-varied" } else { "in-flight" };
-        let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
-        interpolated((FEW_PACKETS, 0), &points, packets)
+        self.beyond(FEW_PACKETS, kind, FLIGHT_COUNTS, packets)
     }
 
     /// Additional price of a departure from a link with a delay, where this many links have packets in
     /// flight: these were touched in between.
     pub fn apart(&self, links: u64) -> u64 {
-        let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
-        interpolated((FEW_PACKETS, 0), &points, links)
+        self.beyond(FEW_PACKETS, "apart", APART_COUNTS, links)
+    }
+
+    /// Additional price at `at`, where a `few` cost nothing more, and prices of a kind have these `counts`.
+    fn beyond<const N: usize>(&self, few: u64, kind: &str, counts: [u64; N], at: u64) -> u64 {
+        let points = counts.map(|count| (count, self.price(&format!("{kind}-{count}"))));
+        interpolated((few, 0), &points, at)
     }
 }
 

@@ -21,6 +21,7 @@ mod printable;
 mod row;
 pub mod shown;
 mod table;
+pub mod whole_file;
 
 pub use machine::Machine;
 pub use printable::printable;
@@ -85,6 +86,12 @@ impl Report {
     /// Adds rows in order, as [`Report::push`] does.
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
         rows.into_iter().for_each(|row| self.push(row));
+    }
+
+    /// Adds rows to a new report.
+    pub fn with_rows(mut self, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.extend(rows);
+        self
     }
 
     /// Makes the report fail for a reason that belongs to no row, and adds the reason to the field

@@ -144,20 +144,21 @@ impl Row {
     /// Passes if measured and expected differ by at most `tolerance`, in the row's unit. Without two numbers
     /// it fails.
     pub fn within(self, tolerance: f64) -> Self {
-        let pass =
-            self.numbers().is_some_and(|(expected, measured)| (measured - expected).abs() <= tolerance);
-        self.judged(pass)
+        self.judge(|expected, measured| (measured - expected).abs() <= tolerance)
     }
 
     /// Passes if measured is the expected value or more. Without two numbers it fails.
     pub fn at_least(self) -> Self {
-        let pass = self.numbers().is_some_and(|(expected, measured)| measured >= expected);
-        self.judged(pass)
+        self.judge(|expected, measured| measured >= expected)
     }
 
     /// Passes if measured is the expected value or less. Without two numbers it fails.
     pub fn at_most(self) -> Self {
-        let pass = self.numbers().is_some_and(|(expected, measured)| measured <= expected);
+        self.judge(|expected, measured| measured <= expected)
+    }
+
+    fn judge(self, is_acceptable: impl FnOnce(f64, f64) -> bool) -> Self {
+        let pass = self.numbers().is_some_and(|(expected, measured)| is_acceptable(expected, measured));
         self.judged(pass)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::shown::columns;
 use crate::{Report, Row, Scalar};
-use std::fmt::Write as _;
+use serde::Deserialize as _;
 use std::io::{self, Write};
 use std::iter::once;
 
@@ -50,13 +50,9 @@ impl Report {
 
 fn cells(row: &Row) -> Vec<String> {
     let value = |value: &Option<Scalar>| {
-        value.as_ref().map_or_else(|| "-".to_owned(), |value| shown(value, &row.unit))
+        value.as_ref().map_or_else(|| "-".to_owned(), |value| value.in_unit(&row.unit))
     };
-    let mut error = String::new();
-    if let Some(percent) = row.error_percent {
-        // Writing to a String cannot fail.
-        let _ = write!(error, "{percent:+.2} %");
-    }
+    let error = row.error_percent.map(|percent| format!("{percent:+.2} %")).unwrap_or_default();
     let pass = match row.pass {
         Some(true) => "ok",
         Some(false) => "FAIL",
@@ -65,10 +61,18 @@ fn cells(row: &Row) -> Vec<String> {
     vec![row.name.clone(), value(&row.expected), value(&row.measured), error, pass.to_owned()]
 }
 
-fn shown(value: &Scalar, unit: &str) -> String {
-    match value {
-        Scalar::Text(text) => text.clone(),
-        number => in_unit(number.as_f64().unwrap_or(0.0), unit),
+impl Scalar {
+    /// For people: a number as [`in_unit`] writes it, a text as it is.
+    pub fn in_unit(&self, unit: &str) -> String {
+        self.as_f64().map_or_else(|| self.to_string(), |number| in_unit(number, unit))
+    }
+}
+
+impl Row {
+    /// An extra field with a value in the row's unit, for people; empty if there is none.
+    pub fn extra_in_unit(&self, name: &str) -> String {
+        let value = self.extra.get(name).and_then(|value| Scalar::deserialize(value).ok());
+        value.map_or_else(String::new, |value| value.in_unit(&self.unit))
     }
 }
 

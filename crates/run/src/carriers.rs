@@ -1,14 +1,14 @@
 //! Carriers in a router's namespace: the interface for a router's own port has a carrier while links that are
 //! up connect that port in both directions.
 
+use crate::threads::EndingThread;
 use longwire_block::path::LinkRef;
 use longwire_engine::Remote;
 use longwire_mirror::Carriers;
 use longwire_scenario::{End, Plan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// Interval between checks of links. A shorter outage may go unnoticed.
@@ -94,57 +94,33 @@ impl Wires {
     }
 }
 
-/// A thread that follows the state of links. Dropping it ends the thread.
-#[derive(Debug)]
-pub struct CarrierWatch {
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<Vec<Wires>>>,
-}
+/// A thread that follows the state of links. Its result is what it followed.
+pub type CarrierWatch = EndingThread<Vec<Wires>>;
 
-impl CarrierWatch {
-    /// Follows the links of `all`; `links` are the engine's references by place in the plan. None if there is
-    /// nothing to follow, or no thread can be started.
-    pub fn start(mut all: Vec<Wires>, links: &[LinkRef], remote: Remote) -> Option<Self> {
-        let wires = || all.iter().flat_map(|wires| &wires.wires);
-        // Those with links in one direction may have others in the next plan.
-        wires().next()?;
-        let mut places: Vec<usize> =
-            wires().flat_map(|wire| wire.out.iter().chain(&wire.back)).copied().collect();
-        places.sort_unstable();
-        places.dedup();
-        let links: Vec<LinkRef> = places.iter().map(|&place| links[place]).collect();
-        let (end, ended) = channel::<()>();
-        let follow = move || {
-            loop {
-                // A worker that does not answer now may do so later.
-                if let Ok(up) = remote.are_up(&links) {
-                    let is_up = |place: usize| places.binary_search(&place).is_ok_and(|at| up[at]);
-                    all.iter_mut().for_each(|wires| wires.follow(is_up));
-                }
-                if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
-                    return all;
-                }
+/// Follows the links of `all`; `links` are the engine's references by place in the plan. None if there is
+/// nothing to follow, or no thread can be started.
+pub fn follow_links(mut all: Vec<Wires>, links: &[LinkRef], remote: Remote) -> Option<CarrierWatch> {
+    let wires = || all.iter().flat_map(|wires| &wires.wires);
+    // Those with links in one direction may have others in the next plan.
+    wires().next()?;
+    let mut places: Vec<usize> =
+        wires().flat_map(|wire| wire.out.iter().chain(&wire.back)).copied().collect();
+    places.sort_unstable();
+    places.dedup();
+    let links: Vec<LinkRef> = places.iter().map(|&place| links[place]).collect();
+    let follow = move |ended: &Receiver<()>| {
+        loop {
+            // A worker that does not answer now may do so later.
+            if let Ok(up) = remote.are_up(&links) {
+                let is_up = |place: usize| places.binary_search(&place).is_ok_and(|at| up[at]);
+                all.iter_mut().for_each(|wires| wires.follow(is_up));
             }
-        };
-        let thread = std::thread::Builder::new().name("carriers".into()).spawn(follow).ok()?;
-        Some(Self { end: Some(end), thread: Some(thread) })
-    }
-
-    /// Ends the thread, and returns what it followed.
-    pub fn end(mut self) -> Vec<Wires> {
-        self.end = None;
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
-    }
-}
-
-impl Drop for CarrierWatch {
-    fn drop(&mut self) {
-        self.end = None;
-        if let Some(thread) = self.thread.take() {
-            // The thread's result does not matter any more.
-            let _ = thread.join();
+            if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return all;
+            }
         }
-    }
+    };
+    CarrierWatch::start("carriers", follow).ok()
 }
 
 #[cfg(test)]

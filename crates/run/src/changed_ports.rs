@@ -3,11 +3,9 @@
 
 use crate::control_planes::{self, ConfiguredPlane};
 use crate::open_ports::{AddedPorts, PortWatches, open_added};
-use crate::replay_port::PortWatch;
 use crate::test_hosts::{TestHosts, host_spec};
 use anyhow::Context;
 use longwire_assemble::PlanChange;
-use longwire_block::Port;
 use longwire_control::SetError;
 use longwire_lab::{HostSpec, Lab};
 use longwire_scenario::{Host, Plan, Router};
@@ -18,7 +16,8 @@ pub(crate) struct ChangedPorts {
     /// The lab, if any namespaces change.
     lab: Option<TestHosts>,
     made: Vec<String>,
-    ports: AddedPorts,
+    /// The new ports, by place.
+    pub(crate) added: AddedPorts,
     planes: Vec<ConfiguredPlane>,
     leaving: Vec<String>,
 }
@@ -39,7 +38,7 @@ impl ChangedPorts {
         let hosts = hosts_at(old, &made.old_ports).map(|host| host.name.to_string());
         let leaving = hosts.chain(planes_not_in(old, new).map(|router| router.name.to_string())).collect();
         let (made_hosts, planes, added) = (Vec::new(), Vec::new(), AddedPorts::default());
-        let mut ports = Self { lab: None, made: made_hosts, ports: added, planes, leaving };
+        let mut ports = Self { lab: None, made: made_hosts, added, planes, leaving };
         let hosts = hosts_at(new, &made.new_ports).map(host_spec);
         let planes: Vec<&Router> = planes_not_in(new, old).collect();
         let joining = hosts.chain(planes.iter().map(|router| control_planes::host_spec(router)));
@@ -47,7 +46,7 @@ impl ChangedPorts {
         if !joining.is_empty() || !ports.leaving.is_empty() {
             ports.make(name, &joining).map_err(refused)?;
         }
-        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut(), staying).map_err(refused)?;
+        ports.added = open_added(new, &made.new_ports, ports.lab.as_mut(), staying).map_err(refused)?;
         if let Some(lab) = ports.lab.as_ref().map(TestHosts::lab) {
             let configured = planes.into_iter().map(|router| ConfiguredPlane::of(router, lab));
             ports.planes = configured.collect::<Result<_, _>>().map_err(refused)?;
@@ -64,16 +63,6 @@ impl ChangedPorts {
             self.made.push(host.name.clone());
         }
         Ok(())
-    }
-
-    /// The new ports, by place.
-    pub(crate) fn take_ports(&mut self) -> Vec<Box<dyn Port>> {
-        std::mem::take(&mut self.ports.ports)
-    }
-
-    /// Handles to the new ports without an interface, with their places.
-    pub(crate) fn watches(&self) -> &[(u16, PortWatch)] {
-        &self.ports.watches
     }
 
     /// The new control planes, and the lab that has them.
@@ -118,7 +107,7 @@ fn planes_not_in<'p>(plan: &'p Plan, other: &'p Plan) -> impl Iterator<Item = &'
 
 impl Drop for ChangedPorts {
     fn drop(&mut self) {
-        self.ports.ports.clear();
+        self.added.ports.clear();
         self.planes.clear();
         for name in std::mem::take(&mut self.made) {
             // The first error is reported.

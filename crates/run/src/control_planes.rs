@@ -1,7 +1,8 @@
 //! The control planes of a run's routers: namespaces of the lab with an interface for each port, mirrored
 //! into the routers' tables.
 
-use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
+use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires, follow_links};
+use crate::threads::lock;
 use anyhow::Context;
 use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
@@ -15,7 +16,7 @@ use longwire_report::Row;
 use longwire_router::{Member, RouteHops, Router as Node};
 use longwire_scenario::{Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The lab's specification of a router's namespace.
 pub fn host_spec(router: &Router) -> HostSpec {
@@ -103,23 +104,9 @@ pub(crate) struct MirroredEngine<'e> {
 }
 
 impl ControlPlanes {
-    /// Begins to mirror the `configured` namespaces of the plan's routers. From then on interfaces have a
-    /// carrier while the links of their ports are up.
-    ///
-    /// # Errors
-    /// A namespace can't be listened to.
-    pub(crate) fn start(
-        plan: &Plan,
-        (lab, configured): (Option<&Lab>, Vec<ConfiguredPlane>),
-        engine: MirroredEngine<'_>,
-    ) -> anyhow::Result<Self> {
-        let planes = Self::default();
-        planes.follow(plan, (lab, configured), engine)?;
-        Ok(planes)
-    }
-
-    /// Brings the control planes to another plan: ends those of routers that are gone, begins with those that
-    /// are `joining`, whose namespaces are in the `lab`, and follows the links that there are now.
+    /// Brings the control planes to a plan: ends those of routers that are gone, begins with those that are
+    /// `joining`, whose namespaces are in the `lab`, and follows the links that there are now. From then on
+    /// interfaces have a carrier while the links of their ports are up.
     ///
     /// # Errors
     /// A namespace can't be listened to.
@@ -129,13 +116,13 @@ impl ControlPlanes {
         (lab, joining): (Option<&Lab>, Vec<ConfiguredPlane>),
         engine: MirroredEngine<'_>,
     ) -> anyhow::Result<()> {
-        let mut planes = self.planes();
+        let mut planes = lock(&self.planes);
         let is_there = |name: &str| plan.control_planes().any(|router| *router.name == *name);
         if joining.is_empty() && planes.is_empty() {
             return Ok(());
         }
-        let mut watch = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = watch.take().map(CarrierWatch::end).unwrap_or_default();
+        let mut watch = lock(&self.carriers);
+        let mut all = watch.take().and_then(CarrierWatch::end).unwrap_or_default();
         planes.retain(|plane| is_there(&plane.name));
         all.retain(|wires| is_there(&wires.router));
         all.iter_mut().for_each(|wires| wires.follow_plan(plan));
@@ -146,14 +133,14 @@ impl ControlPlanes {
             all.push(wires);
             Ok(())
         });
-        *watch = CarrierWatch::start(all, engine.links, engine.remote.clone());
+        *watch = follow_links(all, engine.links, engine.remote.clone());
         joined
     }
 
     /// Stops mirroring. Statistics remain available.
     pub fn end(&self) {
-        *self.carriers.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        for plane in &mut *self.planes() {
+        *lock(&self.carriers) = None;
+        for plane in &mut *lock(&self.planes) {
             if let Some(ended) = plane.mirror.take() {
                 plane.ended = ended.stats();
             }
@@ -171,12 +158,7 @@ impl ControlPlanes {
             row.extra("carrier-changes", counted(&plane.carriers.changes))
                 .extra("carrier-refused", counted(&plane.carriers.refused))
         };
-        self.planes().iter().map(row).collect()
-    }
-
-    /// No holder of the lock panics.
-    fn planes(&self) -> MutexGuard<'_, Vec<MirroredRouter>> {
-        self.planes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.planes).iter().map(row).collect()
     }
 }
 

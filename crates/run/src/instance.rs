@@ -7,6 +7,7 @@ use crate::graph::{graph, joined};
 use crate::link_now::{compared, find, link_stats};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
+use crate::objects::routers::gone;
 use crate::objects::settings::mark_files;
 use crate::objects::{NoticedChange, ObjectChange};
 use crate::open_ports::PortWatches;
@@ -15,11 +16,12 @@ use crate::packet_log::links::LoggedLinks;
 use crate::planned_rewiring::AppliedChange;
 use crate::programs::change::ProgramChange;
 use crate::programs::rows::{self, InstalledPrograms};
-use crate::record_faults::RecordFaults;
+use crate::rotation::RecordFaults;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
-use crate::running_state::{CurrentState, RunningState, StateGuard};
+use crate::running_state::RunningState;
 use crate::selected_rows::selected;
 use crate::series::SeriesFile;
+use crate::threads::lock;
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
@@ -27,19 +29,19 @@ use longwire_control::{
     ObjectPage, ObjectQuery, PlannedEvent, PoolUse, Problem, ProgramRequest, RewireRequest, RewireResponse,
     RoutePage, RowFilter, ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
-use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
+use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run};
 use longwire_report::Row;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::Value;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A run in real time.
-#[derive(Debug)]
 pub struct RunningInstance {
     name: String,
-    state: CurrentState,
+    /// Replaced as a whole.
+    state: RwLock<RunningState>,
     /// The additions and removals that were scheduled at its start.
     scheduled_rewirings: Vec<PlannedEvent>,
     /// Held while the state is replaced.
@@ -52,25 +54,17 @@ pub struct RunningInstance {
     record_faults: RecordFaults,
     /// The start of the scenario that was written last.
     written_start: Mutex<Option<WrittenStart>>,
-    planes: ControlPlanes,
-    remote: RemoteLine,
+    /// The control planes of its routers.
+    pub(crate) planes: ControlPlanes,
+    remote: Remote,
     watches: Mutex<PortWatches>,
     started: Nanos,
     nesp: Option<NespCounts>,
-    window: WindowWatch,
+    pub(crate) window: WindowWatch,
     log: Mutex<EventLog>,
     /// What clients were answered last.
     answers: Answers,
     stop: Sender<()>,
-}
-
-/// The handle to the workers, without details in debug output.
-struct RemoteLine(Remote);
-
-impl std::fmt::Debug for RemoteLine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RemoteLine")
-    }
 }
 
 impl RunningInstance {
@@ -87,64 +81,45 @@ impl RunningInstance {
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> std::io::Result<Self> {
-        let started = run.started();
-        let window = WindowWatch::start(&state.plan, run.remote(), started)?;
-        let (remote, scheduled_rewirings) = (RemoteLine(run.remote()), scheduled_rewirings(&state.plan));
-        let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
-        let written_start = Mutex::default();
-        let (logged, sampled) = (OnceLock::new(), OnceLock::new());
-        let (watches, answers) = (Mutex::new(watches), Answers::default());
         Ok(Self {
             name,
-            state,
-            scheduled_rewirings,
-            rewiring,
-            logged,
-            sampled,
+            scheduled_rewirings: scheduled_rewirings(&state.plan),
+            window: WindowWatch::start(&state.plan, run.remote(), run.started())?,
+            state: RwLock::new(state),
+            rewiring: Mutex::default(),
+            logged: OnceLock::new(),
+            sampled: OnceLock::new(),
             record_faults,
-            written_start,
+            written_start: Mutex::default(),
             planes,
-            remote,
-            watches,
-            started,
+            remote: run.remote(),
+            watches: Mutex::new(watches),
+            started: run.started(),
             nesp,
-            window,
-            log,
-            answers,
+            log: Mutex::default(),
+            answers: Answers::default(),
             stop,
         })
     }
 
     /// The ports without an interface. The data are consistent even if a holder of the lock panicked.
     pub(crate) fn watches(&self) -> MutexGuard<'_, PortWatches> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watches)
     }
 
-    /// The current state.
-    pub fn state(&self) -> StateGuard<'_> {
-        self.state.hold()
+    /// The current state, which is not replaced while the guard lives. A thread may hold only one.
+    pub fn state(&self) -> RwLockReadGuard<'_, RunningState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current state, for replacement.
     pub(crate) fn replace_state(&self) -> RwLockWriteGuard<'_, RunningState> {
-        self.state.replace()
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The handle to its workers.
     pub const fn remote(&self) -> &Remote {
-        &self.remote.0
-    }
-
-    /// Names the links of its packet log, before anything is added.
-    pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
-        // It has one log at most.
-        let _ = self.logged.set(Arc::clone(links));
-    }
-
-    /// Names its time series, before anything is added.
-    pub(crate) fn sample_links(&self, series: &Arc<Mutex<SeriesFile>>) {
-        // It has one series at most.
-        let _ = self.sampled.set(Arc::clone(series));
+        &self.remote
     }
 
     /// What fails while its files are written.
@@ -178,13 +153,7 @@ impl RunningInstance {
     /// If a worker has ended or does not answer.
     pub fn written(&self) -> Result<WrittenScenario, SetError> {
         let state = self.state();
-        let mut start = self.written_start.lock().unwrap_or_else(PoisonError::into_inner);
-        self.running(&state).written(&mut start)
-    }
-
-    /// The control planes of its routers.
-    pub const fn control_planes(&self) -> &ControlPlanes {
-        &self.planes
+        self.running(&state).written(&mut lock(&self.written_start))
     }
 
     /// Time since the start.
@@ -199,7 +168,7 @@ impl RunningInstance {
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
         let asked = longwire_clock::monotonic();
         let mut report = self.remote().report(tolerance(&state.plan))?;
-        report.window = self.window();
+        report.window = self.window.verdicts();
         report.errors.extend(self.record_faults.all());
         let report = Arc::new(report);
         state.objects.links.note_report(asked, &report);
@@ -207,11 +176,6 @@ impl RunningInstance {
         self.note_state(&report, elapsed);
         state.counted().note(elapsed, &report);
         Ok(report)
-    }
-
-    /// Verdicts on the windows of the run so far.
-    pub fn window(&self) -> Option<WindowVerdicts> {
-        self.window.verdicts()
     }
 
     /// Packets sent, and dropped outside links, so far: fast however many links there are.
@@ -253,7 +217,7 @@ impl RunningInstance {
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, EventLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.log)
     }
 
     /// Logs what a `change`, or one that was `scheduled`, has added and removed.
@@ -293,7 +257,7 @@ impl RunningInstance {
         let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
             return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
         };
-        let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let report = self.recent(state).map_err(gone)?;
         let (elapsed, earlier) = compared(state);
         Ok(sorted_links(state, &report, (elapsed, earlier.as_ref()), choice, sort))
     }
@@ -314,7 +278,7 @@ impl Instance for RunningInstance {
 
     fn summary(&self) -> Result<Summary, SetError> {
         let state = self.state();
-        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let report = self.recent(&state).map_err(gone)?;
         let elapsed = state.counted().last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed);
         let is_outer = |place: u16| state.plan.ports[usize::from(place)].attachment.far().is_none();
         let (mut in_packets, mut out_packets, mut out_bytes) = (0, 0, 0);
@@ -387,7 +351,7 @@ impl Instance for RunningInstance {
         let chosen = self.chosen(&state, kind, choice)?;
         // One that has gone meanwhile is left out.
         let objects = if kind == Kind::Link {
-            let counted = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            let counted = self.recent(&state).map_err(gone)?;
             // How links are set comes with the counters: no worker is asked for each.
             let link = |name: String| {
                 let place = state.objects.links.place(&name)?;
@@ -454,7 +418,7 @@ impl Instance for RunningInstance {
 
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
         let state = self.state();
-        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let report = self.recent(&state).map_err(gone)?;
         let links_of_run = &state.objects.links;
         let matching = links.map(|pattern| links_of_run.matching(pattern, limit));
         let (matching, left_out) = matching.unwrap_or_default();
@@ -467,7 +431,7 @@ impl Instance for RunningInstance {
             links: matching.iter().filter_map(link).collect(),
             left_out,
         };
-        Ok(metrics::text(&[sample]))
+        Ok(metrics::text(&sample))
     }
 
     fn scenario(&self) -> Result<String, SetError> {

@@ -77,9 +77,7 @@ pub fn find(name: &str) -> anyhow::Result<Option<LabEntry>> {
 /// # Errors
 /// If there is no such lab, or its process was killed.
 pub fn open(name: &str) -> anyhow::Result<Lab> {
-    let Some(found) = find(name)? else {
-        return Err(unknown(name));
-    };
+    let found = find(name)?.ok_or_else(|| unknown(name))?;
     if found.info.dead {
         bail!(
             "lab {name} was left by a process that was killed; take the rest of it down with `longwire lab \
@@ -128,11 +126,18 @@ pub struct EndedLab {
 impl EndedLab {
     /// A row for the lab, with the report of its run, if there is one.
     pub fn row(&self) -> Row {
-        let row = Row::new(&*self.name, "").extra("kind", "lab").extra("pid", self.pid);
-        row.extra(
-            "report",
-            self.words.report.as_ref().map(|report| serde_json::to_value(report).unwrap_or_default()),
-        )
+        let report = self.words.report.as_ref();
+        let report = report.map(|report| serde_json::to_value(report).unwrap_or_default());
+        Row::new(&*self.name, "").extra("kind", "lab").extra("pid", self.pid).extra("report", report)
+    }
+
+    /// What a lab that has ended by itself has left, if it has left its reason.
+    ///
+    /// # Errors
+    /// If its log can't be read.
+    pub fn by_itself(name: &str) -> anyhow::Result<Option<Self>> {
+        let words = LabLog::all_of(name).map(LabLog::read).transpose()?;
+        Ok(words.map(|words| Self { name: name.to_owned(), pid: None, words, by_itself: true }))
     }
 }
 
@@ -143,17 +148,6 @@ pub struct FinalOutput {
     pub text: String,
     /// The report of its run.
     pub report: Option<Report>,
-}
-
-impl EndedLab {
-    /// What a lab that has ended by itself has left, if it has left its reason.
-    ///
-    /// # Errors
-    /// If its log can't be read.
-    pub fn by_itself(name: &str) -> anyhow::Result<Option<Self>> {
-        let words = LabLog::all_of(name).map(LabLog::read).transpose()?;
-        Ok(words.map(|words| Self { name: name.to_owned(), pid: None, words, by_itself: true }))
-    }
 }
 
 impl FinalOutput {

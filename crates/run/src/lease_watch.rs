@@ -13,7 +13,7 @@ impl RunningInstance {
     /// # Errors
     /// If no thread can be started.
     pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
-        let (line, this) = (this.state().objects.routers.leases().line(), Arc::downgrade(this));
+        let (line, this) = (this.state().objects.routers.leases.line(), Arc::downgrade(this));
         let watch = move || {
             while let Some(instance) = this.upgrade() {
                 let routers = Arc::clone(&instance.state().objects.routers);

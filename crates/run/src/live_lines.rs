@@ -1,12 +1,10 @@
 //! A line a second about a run in real time, where there is no terminal for the view.
 
 use crate::instance::RunningInstance;
-use crate::running_state::RunningState;
 use longwire_engine::Report;
 use longwire_link::LinkStats;
 use longwire_report::shown;
 use longwire_scenario::Plan;
-use longwire_units::Nanos;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,7 +48,8 @@ impl LiveLines {
         }
         // A run that does not answer is about to end, and reports why.
         let report = instance.count(&state).ok()?;
-        let line = Frame::new((instance, &state), &report, self.previous.as_ref(), now).line();
+        let previous = self.previous.as_ref().map(|(at, report)| ((now - *at).as_secs_f64(), &**report));
+        let line = line((instance, &state.plan), &report, previous);
         self.previous = Some((now, report));
         Some(line)
     }
@@ -66,79 +65,43 @@ impl LiveLines {
     }
 }
 
-/// The state of a run, with changes since the previous line.
-struct Frame<'a> {
-    plan: &'a Plan,
-    report: &'a Report,
-    before: Option<&'a Report>,
-    /// Seconds since the previous line.
-    seconds: f64,
-    elapsed: Nanos,
-}
-
-impl<'a> Frame<'a> {
-    fn new(
-        (instance, state): (&RunningInstance, &'a RunningState),
-        report: &'a Report,
-        previous: Option<&'a (Instant, Arc<Report>)>,
-        now: Instant,
-    ) -> Self {
-        let elapsed = instance.elapsed();
-        let seconds = previous.map_or(elapsed.0 as f64 / 1e9, |(at, _)| (now - *at).as_secs_f64());
-        let before = previous.map(|(_, report)| &**report);
-        Self { plan: &state.plan, report, before, seconds: seconds.max(1e-3), elapsed }
-    }
-
-    /// Packets and bits per second that ports sent since the previous line.
-    fn totals(&self) -> (f64, f64) {
-        let sums = |report: &Report| {
-            // Packets between nodes have not left.
-            let outer = report.ports.iter().filter(|port| !self.is_inner(port.place));
-            let stats = outer.map(|port| &port.stats);
-            stats.fold((0, 0), |(frames, bytes), s| (frames + s.out_frames, bytes + s.out_bytes))
-        };
-        let (frames, bytes) = sums(self.report);
-        let (old_frames, old_bytes) = self.before.map_or((0, 0), sums);
-        let per_second = |new: u64, old: u64| new.saturating_sub(old) as f64 / self.seconds;
-        (per_second(frames, old_frames), per_second(bytes, old_bytes) * 8.0)
-    }
-
-    fn is_inner(&self, place: u16) -> bool {
-        // A port of the report before may be gone.
-        let port = self.plan.ports.get(usize::from(place));
-        port.is_some_and(|port| port.attachment.far().is_some())
-    }
-
-    fn dropped(&self) -> u64 {
-        let outside: u64 = self.report.flow.drops.iter().map(|(_, packets)| packets).sum();
-        outside + self.report.all_links().map(LinkStats::dropped).sum::<u64>()
-    }
-
-    fn held(&self) -> u64 {
-        let stats = self.report.all_links();
-        let kept = self.report.flow.kept;
-        kept + stats.map(|stats| stats.queued_packets + stats.travelling_packets).sum::<u64>()
-    }
-
-    fn line(&self) -> String {
-        let (packets, bits) = self.totals();
-        let faithful = self.report.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
-        format!(
-            "{:>5.0} s  {packets:>9.0} packets/s  {:>12}  {} held, {} dropped  {}{}",
-            self.elapsed.0 as f64 / 1e9,
-            shown::rate(bits),
-            shown::count(self.held()),
-            shown::count(self.dropped()),
-            match (faithful, self.report.window.as_ref().map(|window| window.last.fidelity.faithful)) {
-                (true, _) => "faithful",
-                (false, Some(true)) => "faithful lately",
-                (false, _) => "NOT faithful",
-            },
-            self.faults().map(|fault| format!("  {fault}")).collect::<String>(),
-        )
-    }
-
-    fn faults(&self) -> impl Iterator<Item = &str> {
-        self.report.ports.iter().filter_map(|port| port.fault.as_deref())
-    }
+/// A line with the counters of a run, and with rates since the `previous` line, so many seconds ago.
+fn line(
+    (instance, plan): (&RunningInstance, &Plan),
+    report: &Report,
+    previous: Option<(f64, &Report)>,
+) -> String {
+    let elapsed = instance.elapsed().0 as f64 / 1e9;
+    let seconds = previous.map_or(elapsed, |(seconds, _)| seconds).max(1e-3);
+    // Packets between nodes have not left. A port of the report before may be gone.
+    let is_inner =
+        |place: u16| plan.ports.get(usize::from(place)).is_some_and(|port| port.attachment.far().is_some());
+    // Packets and bytes that ports have sent.
+    let sums = |report: &Report| {
+        let outer = report.ports.iter().filter(|port| !is_inner(port.place));
+        outer
+            .map(|port| &port.stats)
+            .fold((0, 0), |(frames, bytes), stats| (frames + stats.out_frames, bytes + stats.out_bytes))
+    };
+    let (frames, bytes) = sums(report);
+    let (old_frames, old_bytes) = previous.map_or((0, 0), |(_, report)| sums(report));
+    let per_second = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds;
+    let held = report.all_links().map(|stats| stats.queued_packets + stats.travelling_packets);
+    let outside: u64 = report.flow.drops.iter().map(|(_, packets)| packets).sum();
+    let dropped = outside + report.all_links().map(LinkStats::dropped).sum::<u64>();
+    let faithful = report.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
+    let faults = report.ports.iter().filter_map(|port| port.fault.as_deref());
+    format!(
+        "{elapsed:>5.0} s  {:>9.0} packets/s  {:>12}  {} held, {} dropped  {}{}",
+        per_second(frames, old_frames),
+        shown::rate(per_second(bytes, old_bytes) * 8.0),
+        shown::count(report.flow.kept + held.sum::<u64>()),
+        shown::count(dropped),
+        match (faithful, report.window.as_ref().map(|window| window.last.fidelity.faithful)) {
+            (true, _) => "faithful",
+            (false, Some(true)) => "faithful lately",
+            (false, _) => "NOT faithful",
+        },
+        faults.map(|fault| format!("  {fault}")).collect::<String>(),
+    )
 }

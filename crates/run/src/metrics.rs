@@ -1,4 +1,4 @@
-//! Counters of running instances as OpenMetrics text, for Prometheus.
+//! Counters of a running instance as OpenMetrics text, for Prometheus.
 //!
 //! The number of series does not depend on the number of links or ports, which are summed. Single links have
 //! series only on request, up to a limit.
@@ -122,132 +122,107 @@ fn fidelity(report: &Report, value: fn(&longwire_engine::Fidelity) -> u64) -> u6
     report.fidelity.as_ref().map_or(0, value)
 }
 
-/// The counters of these instances, in the text format of OpenMetrics 1.0.
-pub(crate) fn text(samples: &[Sample<'_>]) -> String {
-    let mut registry = Registry::with_prefix("longwire");
-    let mut page = Page { registry: &mut registry, samples };
+/// The counters of an instance, in the text format of OpenMetrics 1.0.
+pub(crate) fn text(sample: &Sample<'_>) -> String {
+    let report = sample.report;
+    let mut page = Page { registry: Registry::with_prefix("longwire"), scenario: sample.scenario };
     for (name, help, value) in OF_RUN {
-        page.counter(name, help, |sample, add| add(&[], value(sample.report)));
+        page.counter(name, help, one(value(report)));
     }
     for (name, help, value) in NOW {
-        page.gauge(name, help, |sample, add| add(&[], value(sample.report) as f64));
+        page.gauge(name, help, one(value(report) as f64));
     }
-    page.gauge("uptime_seconds", "Time since the start", |sample, add| add(&[], sample.seconds));
-    page.counter("dropped_packets", "Packets dropped, in links and elsewhere", |sample, add| {
-        let in_links = sample.report.all_links().flat_map(|link| &link.drops);
-        for (reason, packets) in in_links.chain(&sample.report.flow.drops) {
-            add(&[("reason", (*reason).into())], *packets);
-        }
-    });
-    page.gauge("lateness_seconds", "How late packets left", |sample, add| {
-        let all = sample.report.fidelity.as_ref().map(|fidelity| fidelity.lateness.all);
-        for (percentile, late) in all.iter().flat_map(|q| [("50", q.p50), ("99", q.p99), ("100", q.max)]) {
-            add(&[("percentile", percentile.into())], late.0 as f64 / 1e9);
-        }
-    });
+    page.gauge("uptime_seconds", "Time since the start", one(sample.seconds));
+    let drops = report.all_links().flat_map(|link| &link.drops).chain(&report.flow.drops);
+    let drops = drops.map(|(reason, packets)| (vec![("reason", (*reason).to_owned())], *packets));
+    page.counter("dropped_packets", "Packets dropped, in links and elsewhere", drops);
+    let late = report.fidelity.as_ref().map(|fidelity| fidelity.lateness.all);
+    let late = late.iter().flat_map(|q| [("50", q.p50), ("99", q.p99), ("100", q.max)]);
+    let late = late.map(|(percentile, late)| (vec![("percentile", percentile.to_owned())], seconds(late)));
+    page.gauge("lateness_seconds", "How late packets left", late);
     for (name, help, value) in OF_LINKS {
-        let sum = |report: &Report| report.all_links().map(value).sum();
-        page.counter(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report)));
+        page.counter(&format!("links_{name}"), help, one(report.all_links().map(value).sum()));
     }
     for (name, help, value) in NOW_AT_LINKS {
-        let sum = |report: &Report| report.all_links().map(value).sum::<u64>();
-        page.gauge(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report) as f64));
+        let sum: u64 = report.all_links().map(value).sum();
+        page.gauge(&format!("links_{name}"), help, one(sum as f64));
     }
     for (name, help, value) in OF_PORTS {
-        let sum = |report: &Report| report.all_ports().map(value).sum();
-        page.counter(&format!("ports_{name}"), help, |sample, add| add(&[], sum(sample.report)));
+        page.counter(&format!("ports_{name}"), help, one(report.all_ports().map(value).sum()));
     }
-    page.tunnels();
-    page.single_links();
+    for (name, help, value) in OF_TUNNELS {
+        page.counter(&format!("tunnels_{name}"), help, one(report.all_underlays().map(value).sum()));
+    }
+    for (name, help, value) in TIMES_OF_TUNNELS {
+        let most = underlays(report).filter_map(value).max();
+        page.gauge(&format!("tunnels_{name}"), help, most.map(|most| (Labels::new(), seconds(most))));
+    }
+    if !sample.links.is_empty() || sample.left_out > 0 {
+        page.single_links(&sample.links, sample.left_out);
+    }
     let mut text = String::new();
     // Writing to a text can't fail.
-    let _ = encode(&mut text, &registry);
+    let _ = encode(&mut text, &page.registry);
     text
 }
 
-/// The metrics being written.
-struct Page<'p, 'r> {
-    registry: &'p mut Registry,
-    samples: &'p [Sample<'r>],
+/// The only value of a metric.
+fn one<T>(value: T) -> [(Labels, T); 1] {
+    [(Labels::new(), value)]
 }
 
-impl Page<'_, '_> {
-    fn counter(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl Fn(&Sample<'_>, &mut dyn FnMut(&[(&'static str, String)], u64)),
-    ) {
+fn seconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+/// The metrics being written.
+struct Page<'r> {
+    registry: Registry,
+    scenario: &'r str,
+}
+
+impl Page<'_> {
+    /// Adds a counter: the sums of these values by their labels.
+    fn counter(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, u64)>) {
         let family = Family::<Labels, Counter>::default();
-        for sample in self.samples {
-            values(sample, &mut |labels, value| {
-                family.get_or_create(&labelled(sample, labels)).inc_by(value);
-            });
+        for (labels, value) in values {
+            family.get_or_create(&self.labelled(labels)).inc_by(value);
         }
         self.registry.register(name, help, family);
     }
 
-    fn gauge(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl Fn(&Sample<'_>, &mut dyn FnMut(&[(&'static str, String)], f64)),
-    ) {
+    /// Adds a gauge with these values.
+    fn gauge(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, f64)>) {
         let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
-        for sample in self.samples {
-            values(sample, &mut |labels, value| {
-                family.get_or_create(&labelled(sample, labels)).set(value);
-            });
+        for (labels, value) in values {
+            family.get_or_create(&self.labelled(labels)).set(value);
         }
         self.registry.register(name, help, family);
     }
 
-    fn tunnels(&mut self) {
-        for (name, help, value) in OF_TUNNELS {
-            self.counter(&format!("tunnels_{name}"), help, |sample, add| {
-                add(&[], sample.report.all_underlays().map(value).sum());
-            });
-        }
-        for (name, help, value) in TIMES_OF_TUNNELS {
-            self.gauge(&format!("tunnels_{name}"), help, |sample, add| {
-                if let Some(most) = underlays(sample.report).filter_map(value).max() {
-                    add(&[], most.0 as f64 / 1e9);
-                }
-            });
-        }
+    fn labelled(&self, labels: Labels) -> Labels {
+        std::iter::once(("scenario", self.scenario.to_owned())).chain(labels).collect()
     }
 
     /// Writes the requested links.
-    fn single_links(&mut self) {
-        if self.samples.iter().all(|sample| sample.links.is_empty() && sample.left_out == 0) {
-            return;
-        }
-        let label = |name: &str| [("link", name.to_owned())];
+    fn single_links(&mut self, links: &[(String, &LinkReport)], left_out: usize) {
+        let label = |link: &String| vec![("link", link.clone())];
         for (name, help, value) in OF_LINKS {
-            self.counter(&format!("link_{name}"), help, |sample, add| {
-                sample.links.iter().for_each(|(name, link)| add(&label(name), value(&link.stats)));
-            });
+            let values = links.iter().map(|(link, counted)| (label(link), value(&counted.stats)));
+            self.counter(&format!("link_{name}"), help, values);
         }
         for (name, help, value) in NOW_AT_LINKS {
-            self.gauge(&format!("link_{name}"), help, |sample, add| {
-                sample.links.iter().for_each(|(name, link)| add(&label(name), value(&link.stats) as f64));
-            });
+            let values = links.iter().map(|(link, counted)| (label(link), value(&counted.stats) as f64));
+            self.gauge(&format!("link_{name}"), help, values);
         }
-        self.counter("link_dropped_packets", "Packets dropped in a link", |sample, add| {
-            for (name, link) in &sample.links {
-                for (reason, packets) in &link.stats.drops {
-                    add(&[("link", name.clone()), ("reason", (*reason).into())], *packets);
-                }
-            }
+        let drops = links.iter().flat_map(|(link, counted)| {
+            let labels = move |reason: &str| vec![("link", link.clone()), ("reason", reason.to_owned())];
+            counted.stats.drops.iter().map(move |(reason, packets)| (labels(reason), *packets))
         });
-        self.gauge("links_left_out", "Links that were asked for beyond the limit", |sample, add| {
-            add(&[], sample.left_out as f64);
-        });
+        self.counter("link_dropped_packets", "Packets dropped in a link", drops);
+        let left_out = one(left_out as f64);
+        self.gauge("links_left_out", "Links that were asked for beyond the limit", left_out);
     }
-}
-
-fn labelled(sample: &Sample<'_>, labels: &[(&'static str, String)]) -> Labels {
-    std::iter::once(("scenario", sample.scenario.to_owned())).chain(labels.iter().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -273,7 +248,7 @@ mod tests {
                 links: named.collect(),
                 left_out: 3,
             };
-            text(&[sample])
+            text(&sample)
         };
         let (few, many) = (lines(1, 0), lines(1000, 0));
         assert_eq!(few.lines().count(), many.lines().count());
@@ -295,13 +270,8 @@ mod tests {
             ..longwire_engine::RemovedPorts::default()
         };
         let report = Report { removed, removed_ports, ..Report::default() };
-        let page = text(&[Sample {
-            scenario: "net",
-            report: &report,
-            seconds: 1.0,
-            links: Vec::new(),
-            left_out: 0,
-        }]);
+        let page =
+            text(&Sample { scenario: "net", report: &report, seconds: 1.0, links: Vec::new(), left_out: 0 });
         for line in [
             "links{scenario=\"net\"} 0.0",
             "links_in_packets_total{scenario=\"net\"} 7",
@@ -330,7 +300,7 @@ mod tests {
             });
         let page = |ports| {
             let report = Report { ports, ..Report::default() };
-            text(&[Sample { scenario: "net", report: &report, seconds: 1.0, links: Vec::new(), left_out: 0 }])
+            text(&Sample { scenario: "net", report: &report, seconds: 1.0, links: Vec::new(), left_out: 0 })
         };
         let two = page(vec![near, far, port(None)]);
         for (series, value) in [
@@ -374,7 +344,7 @@ mod tests {
         let (links, ports) = (vec![link.clone()], vec![port]);
         let report = Report { links, ports, fidelity: Some(fidelity), ..Report::default() };
         let links = vec![("l".to_owned(), &link)];
-        let all = text(&[Sample { scenario: "net", report: &report, seconds: 1.0, links, left_out: 0 }]);
+        let all = text(&Sample { scenario: "net", report: &report, seconds: 1.0, links, left_out: 0 });
         let is_in_name = |letter: char| letter == '_' || letter.is_ascii_lowercase();
         let shown = dashboard.split(|letter: char| !is_in_name(letter));
         let shown: Vec<_> = shown.filter(|word| word.starts_with("longwire_")).collect();

@@ -1,9 +1,10 @@
 //! Counters of the NESP server of a run.
 
+use crate::threads::lock;
 use longwire_nesp::Counters;
 use longwire_port::nesp::Intake;
 use longwire_report::Row;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Counters of messages, for reports.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub struct NespCounts {
 impl NespCounts {
     /// The report's row.
     pub fn row(&self) -> Row {
-        let counted = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = *lock(&self.messages);
         let sum = |count: fn(&Intake) -> u64| self.intakes.iter().map(|intake| count(intake)).sum::<u64>();
         Row::new("nesp", "requests")
             .measured(counted.requests)

@@ -4,6 +4,7 @@
 use crate::instance::RunningInstance;
 use crate::nesp_counts::NespCounts;
 use crate::objects::ObjectChange;
+use crate::threads::lock;
 use anyhow::Context;
 use longwire_block::Port;
 use longwire_clock::monotonic;
@@ -17,7 +18,7 @@ use longwire_rundir::{random, read_key_file};
 use longwire_scenario::{Nesp, NespAllow, Plan};
 use longwire_units::Nanos;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 /// Messages of each port that wait for the thread.
@@ -99,7 +100,7 @@ impl NespSetup {
                 }
                 None => resolution_answer(arrived.frame(), &wanted),
             };
-            *self.counted.messages.lock().unwrap_or_else(PoisonError::into_inner) = *self.server.counters();
+            *lock(&self.counted.messages) = *self.server.counters();
             let end = self.ends.iter_mut().find(|end| end.port == arrived.port);
             // If too many replies wait, the client asks again.
             if let (Some(reply), Some(end)) = (reply, end)

@@ -5,19 +5,17 @@ use crate::port_files::{Captures, PortFiles};
 use crate::replay_port::{PortWatch, ReplayPort, StartTime};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
-use longwire_assemble::port_workers;
-use longwire_block::Port;
+use longwire_assemble::{PlanChange, port_workers};
+use longwire_block::{JoiningSource, Port};
 use longwire_clock::realtime;
 use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
-use longwire_port::driver::source::{Flow, SourcePort};
+use longwire_port::driver::source::{Flow, JoiningFlow, SourcePort};
 use longwire_port::driver::{HostEnd, Open, PortRequest, fault_in, opener};
 use longwire_port::interface::namespace;
 use longwire_scenario::{DriverSettings, Plan, Source};
 use longwire_units::Nanos;
-use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,6 +58,33 @@ impl PortWatches {
         (of_ports().filter_map(|files| files.input.as_deref()).collect(), written)
     }
 
+    /// What the ports of new sources add, with the places of these in the plan. At ports with an interface,
+    /// programs behind it send instead.
+    ///
+    /// # Errors
+    /// If a source is invalid, or the frames of its port come from a capture.
+    pub(crate) fn joining_sources(
+        &self,
+        plan: &Plan,
+        made: &PlanChange,
+    ) -> anyhow::Result<Vec<(u32, JoiningSource)>> {
+        let mut all = Vec::with_capacity(made.new_sources.len());
+        for &place in &made.new_sources {
+            let source = &plan.sources[place as usize];
+            let Some(port) = self.get(source.in_port) else { continue };
+            let name = &plan.ports[usize::from(source.in_port)].name;
+            ensure!(
+                port.takes_sources(),
+                "port \"{name}\" has an input, beside which the traffic source \"{}\" can't send",
+                source.name
+            );
+            let flow = JoiningFlow::new(name, &flow(plan, source)?, plan.seed)
+                .with_context(|| format!("the traffic source \"{}\"", source.name))?;
+            all.push((place, Box::new(flow) as JoiningSource));
+        }
+        Ok(all)
+    }
+
     /// Forgets the ports at the places `gone`, and takes those that are new.
     pub(crate) fn follow(&mut self, gone: &[u16], new: &[(u16, PortWatch)]) {
         for &place in gone {
@@ -86,12 +111,6 @@ pub(crate) struct AddedPorts {
 /// Ports of the process itself, opened by whoever holds their far sides; the plan's ports have their names.
 #[derive(Default)]
 pub struct OwnPorts(pub Vec<Box<dyn Port>>);
-
-impl fmt::Debug for OwnPorts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|port| port.name())).finish()
-    }
-}
 
 impl OwnPorts {
     fn take(&mut self, name: &str) -> Option<Box<dyn Port>> {
@@ -196,7 +215,7 @@ pub fn open_real(
 }
 
 /// Opens ports that were added to a run in real time, in this order; `staying` are the others. Their sources
-/// are added by [`joining_sources`](crate::joining_sources).
+/// are added by [`PortWatches::joining_sources`].
 ///
 /// # Errors
 /// An interface or a file is unusable.
@@ -207,67 +226,44 @@ pub(crate) fn open_added(
     staying: &PortWatches,
 ) -> anyhow::Result<AddedPorts> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
-    let without =
-        places.iter().copied().filter(|&place| !plan.leads_outside(&plan.ports[usize::from(place)]));
     let mut watches = Vec::new();
-    let mut replayed = open_replays(plan, without.collect(), staying, &mut watches)?;
-    for &place in places {
-        let place = usize::from(place);
+    let is_replayed = |place: &u16| {
+        let port = &plan.ports[usize::from(*place)];
+        port.attachment.is_outer() && !plan.leads_outside(port)
+    };
+    let replayed: Vec<u16> = places.iter().copied().filter(is_replayed).collect();
+    let (read, written) = staying.files();
+    let files = match &replayed[..] {
+        [] => None,
+        replayed => Some(PortFiles::of_added(plan, replayed, (&read, &written))?),
+    };
+    // Captures begin when they join. Others have the clock of the run, so that delays are measured from port
+    // to port.
+    let epoch = files.as_ref().and_then(|files| files.epoch).unwrap_or_else(realtime);
+    let of_captures = Origin { epoch, start_time: StartTime::default() };
+    for &at in places {
+        let place = usize::from(at);
         let port = &plan.ports[place];
         if let Some(end) = port.attachment.control() {
             let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
             let tap = open_port(lab, &port.name, &plan.routers[end.router as usize], end.port)?;
             ports[place] = vec![Box::new(tap)];
-            continue;
+        } else if plan.leads_outside(port) {
+            let group = Group::of(plan, place, 0).context("a port with an interface has a driver")?;
+            group.open(plan, hosts.as_deref_mut(), &mut ports)?;
+        } else if let Some(files) = files.as_ref().filter(|_| port.attachment.is_outer()) {
+            let captures = &files.captures[place];
+            let origin = if captures.input.is_some() { &of_captures } else { &staying.origin };
+            let port = open_replay(plan, place, captures, &[], origin)?;
+            watches.push((at, port.watch()));
+            ports[place] = vec![Box::new(port)];
+        } else {
+            ports[place] = vec![Box::new(InnerPort::new(&port.name))];
         }
-        if !plan.leads_outside(port) {
-            ports[place] = replayed.remove(&(place as u16)).into_iter().collect();
-            continue;
-        }
-        let driver = plan.driver_of(port).context("a port with an interface has a driver")?;
-        let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
-        let of_hosts = port.attachment.host().is_some();
-        let group = Group { driver, worker: 0, of_hosts, netns, places: vec![place] };
-        group.open(plan, hosts.as_deref_mut(), &mut ports)?;
     }
     let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
     ensure!(opened.len() == places.len(), "its driver could not open a port");
     Ok(AddedPorts { ports: opened, watches })
-}
-
-/// Ports without interfaces that were added to a run in real time: captures begin when they join. Others have
-/// the clock of the run, so that delays are measured from port to port.
-///
-/// # Errors
-/// A file is unusable.
-fn open_replays(
-    plan: &Plan,
-    places: Vec<u16>,
-    staying: &PortWatches,
-    watches: &mut Vec<(u16, PortWatch)>,
-) -> anyhow::Result<HashMap<u16, Box<dyn Port>>> {
-    let outer = |place: &u16| plan.ports[usize::from(*place)].attachment.is_outer();
-    let (outer, inner): (Vec<u16>, Vec<u16>) = places.into_iter().partition(outer);
-    let inner = inner.into_iter().map(|place| {
-        let port = InnerPort::new(&plan.ports[usize::from(place)].name);
-        (place, Box::new(port) as Box<dyn Port>)
-    });
-    let mut ports: HashMap<_, _> = inner.collect();
-    if outer.is_empty() {
-        return Ok(ports);
-    }
-    let (read, written) = staying.files();
-    let files = PortFiles::of_added(plan, &outer, (&read, &written))?;
-    let of_captures =
-        Origin { epoch: files.epoch.unwrap_or_else(realtime), start_time: StartTime::default() };
-    for place in outer {
-        let captures = &files.captures[usize::from(place)];
-        let origin = if captures.input.is_some() { &of_captures } else { &staying.origin };
-        let port = open_replay(plan, usize::from(place), captures, &[], origin)?;
-        watches.push((place, port.watch()));
-        ports.insert(place, Box::new(port));
-    }
-    Ok(ports)
 }
 
 /// Ports that were added to a run in virtual time: they receive, and send what sources are added, or are a
@@ -311,24 +307,30 @@ struct Group {
 fn groups(plan: &Plan) -> Vec<Group> {
     let workers = port_workers(plan);
     let mut groups: Vec<Group> = Vec::new();
-    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.leads_outside(port)) {
-        let Some(driver) = plan.driver_of(port) else { continue };
-        let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
-        let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
+    for place in (0..plan.ports.len()).filter(|&place| plan.leads_outside(&plan.ports[place])) {
+        let Some(own) = Group::of(plan, place, workers[place]) else { continue };
         let alike = |group: &&mut Group| {
-            group.driver == driver
-                && (group.worker, group.of_hosts) == (worker, of_hosts)
-                && group.netns == netns
+            group.driver == own.driver
+                && (group.worker, group.of_hosts) == (own.worker, own.of_hosts)
+                && group.netns == own.netns
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.places.push(place),
-            None => groups.push(Group { driver, worker, of_hosts, netns, places: vec![place] }),
+            None => groups.push(own),
         }
     }
     groups
 }
 
 impl Group {
+    /// One port on this worker; none if it has no driver.
+    fn of(plan: &Plan, place: usize, worker: u32) -> Option<Self> {
+        let port = &plan.ports[place];
+        let (driver, of_hosts) = (plan.driver_of(port)?, port.attachment.host().is_some());
+        let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
+        Some(Self { driver, worker, of_hosts, netns, places: vec![place] })
+    }
+
     fn open(
         &self,
         plan: &Plan,
@@ -436,7 +438,7 @@ fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
 ///
 /// # Errors
 /// If the run has had too many.
-pub(crate) fn flow(plan: &Plan, source: &Source) -> anyhow::Result<Flow> {
+fn flow(plan: &Plan, source: &Source) -> anyhow::Result<Flow> {
     let (start, id) = (source.start, source.number);
     ensure!(
         id < u16::MAX,

@@ -1,7 +1,7 @@
 //! What brings a running instance to another plan: checked, and not begun.
 
+use crate::objects::changing::edited;
 use longwire_assemble::{CantRewire, Layout, PlanChange, is_at_start, rewire};
-use longwire_block::change::set_block;
 use longwire_control::{RewireResponse, RewiredObject, SetError};
 use longwire_drivers::{HostDriver, Wire};
 use longwire_scenario::library::Direction;
@@ -46,87 +46,50 @@ impl PlannedRewiring {
         let made = rewire(old, layout, &new, drained)?;
         Ok(Self { old: Arc::clone(old), new: Arc::new(new), made })
     }
-
-    /// Whether it changes nothing but the text.
-    pub(crate) fn is_empty(&self) -> bool {
-        let done = self.objects();
-        done.added.is_empty() && done.removed.is_empty()
-    }
-
-    /// The objects that are new, and those that are gone.
-    pub(crate) fn objects(&self) -> RewireResponse {
-        objects_between(&self.old, &self.new)
-    }
 }
 
 /// The objects of `new` that `old` has not, and the other way. A link with other ends is another link; what
 /// was a host and is a port is both.
 pub(crate) fn objects_between(old: &Plan, new: &Plan) -> RewireResponse {
-    let objects = |kind: &str, names: Vec<&str>| -> Vec<RewiredObject> {
-        names.into_iter().map(|name| RewiredObject { kind: kind.into(), name: name.into() }).collect()
-    };
-    let hosts = |plan, other| objects("host", hosts_not_in(plan, other));
-    let ports = |plan, other| objects("port", ports_not_in(plan, other));
-    let bridges = |plan, other| objects("bridge", bridges_not_in(plan, other));
-    let routers = |plan, other| {
-        let names = routers_not_in(plan, other).map(|(_, name)| name);
-        objects("router", names.collect())
-    };
-    let links = |plan, other| objects("link", links_not_in(plan, other));
-    let sources = |plan, other| objects("source", sources_not_in(plan, other));
-    // Each after what it needs.
-    let there = |plan, other| {
-        let [bridges, hosts, ports] = [bridges(plan, other), hosts(plan, other), ports(plan, other)];
-        [bridges, hosts, ports, routers(plan, other), links(plan, other), sources(plan, other)]
+    let there = |plan: &Plan, other: &Plan| {
+        KINDS.map(|(kind, named)| {
+            let object = |name: &str| RewiredObject { kind: kind.into(), name: name.into() };
+            not_in(named(plan), named(other)).map(object).collect::<Vec<_>>()
+        })
     };
     let mut gone = there(old, new);
     gone.reverse();
     RewireResponse { added: there(new, old).concat(), removed: gone.concat() }
 }
 
-fn sources_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
-    let known: HashSet<&str> = other.sources.iter().map(|source| &*source.name).collect();
-    plan.sources.iter().map(|source| &*source.name).filter(|name| !known.contains(name)).collect()
+/// What distinguishes an object from others of its kind: its name, and those of a link's ends.
+type Identity<'p> = [&'p str; 3];
+type Identities = fn(&Plan) -> Vec<Identity<'_>>;
+
+/// The kinds of objects, and those that a plan has, each after what it needs.
+const KINDS: [(&str, Identities); 6] = [
+    ("bridge", |plan| {
+        let declared = plan.bridges.iter().filter(|bridge| bridge.declared);
+        declared.map(|bridge| [&*bridge.name, "", ""]).collect()
+    }),
+    ("host", |plan| plan.hosts.iter().map(|host| [&*host.name, "", ""]).collect()),
+    ("port", |plan| {
+        let declared = plan.ports.iter().filter(|port| port.attachment.driven().is_some());
+        declared.map(|port| [&*port.name, "", ""]).collect()
+    }),
+    ("router", |plan| plan.routers.iter().map(|router| [&*router.name, "", ""]).collect()),
+    ("link", links),
+    ("source", |plan| plan.sources.iter().map(|source| [&*source.name, "", ""]).collect()),
+];
+
+fn links(plan: &Plan) -> Vec<Identity<'_>> {
+    plan.links.iter().map(|link| [&*link.name, plan.end_name(link.from), plan.end_name(link.to)]).collect()
 }
 
-fn hosts_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
-    let known: HashSet<&str> = other.hosts.iter().map(|host| &*host.name).collect();
-    plan.hosts.iter().map(|host| &*host.name).filter(|name| !known.contains(name)).collect()
-}
-
-fn ports_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
-    let known: HashSet<&str> = declared(other).collect();
-    declared(plan).filter(|name| !known.contains(name)).collect()
-}
-
-fn bridges_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
-    let declared = |plan: &'p Plan| plan.bridges.iter().filter(|bridge| bridge.declared);
-    let is_there = |name: &str| other.bridges.iter().any(|known| known.declared && *known.name == *name);
-    declared(plan).map(|bridge| &*bridge.name).filter(|name| !is_there(name)).collect()
-}
-
-/// Places and names of routers that `plan` has, and `other` has not.
-fn routers_not_in<'p>(plan: &'p Plan, other: &'p Plan) -> impl Iterator<Item = (usize, &'p str)> {
-    let all = plan.routers.iter().map(|router| &*router.name).enumerate();
-    all.filter(move |(_, name)| !other.routers.iter().any(|known| *known.name == **name))
-}
-
-/// The names of declared ports.
-fn declared(plan: &Plan) -> impl Iterator<Item = &str> {
-    let ports = plan.ports.iter().filter(|port| port.attachment.driven().is_some());
-    ports.map(|port| &*port.name)
-}
-
-fn links_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
-    let known: HashSet<_> = (0..other.links.len()).map(|place| with_ends(other, place)).collect();
-    let places = (0..plan.links.len()).filter(|&place| !known.contains(&with_ends(plan, place)));
-    places.map(|place| &*plan.links[place].name).collect()
-}
-
-/// A link's name, and those of its ends.
-fn with_ends(plan: &Plan, place: usize) -> [&str; 3] {
-    let link = &plan.links[place];
-    [&link.name, plan.end_name(link.from), plan.end_name(link.to)]
+/// The names of those objects that are not among the `others`.
+fn not_in<'p>(all: Vec<Identity<'p>>, others: Vec<Identity<'p>>) -> impl Iterator<Item = &'p str> {
+    let others: HashSet<_> = others.into_iter().collect();
+    all.into_iter().filter(move |object| !others.contains(object)).map(|[name, ..]| name)
 }
 
 /// The plan with values chosen at the start of the run: memory, how hosts are wired and leave their networks,
@@ -160,7 +123,7 @@ fn begin_as_events_say(old: &Plan, new: &mut Plan) {
     if events.iter().all(|event| event.links.is_empty()) {
         return;
     }
-    let fresh: HashSet<Box<str>> = links_not_in(new, old).into_iter().map(Box::from).collect();
+    let fresh: HashSet<Box<str>> = not_in(links(new), links(old)).map(Box::from).collect();
     let registry = longwire_link::registry();
     for event in &events {
         for &place in &*event.links {
@@ -168,12 +131,7 @@ fn begin_as_events_say(old: &Plan, new: &mut Plan) {
                 continue;
             }
             let mut profile = new.profile(place as usize).clone();
-            profile.blocks = with_defaults(&profile.blocks, &registry);
-            for edit in &*event.edits {
-                if let Some((spec, values)) = edit.apply(&profile.blocks) {
-                    set_block(&mut profile.blocks, spec, values);
-                }
-            }
+            profile.blocks = edited(&with_defaults(&profile.blocks, &registry), &*event.edits);
             new.links[place as usize].profile = new.profiles.len() as u32;
             new.profiles.push(profile);
         }
@@ -182,9 +140,10 @@ fn begin_as_events_say(old: &Plan, new: &mut Plan) {
 
 /// Makes new routers of what the scenario's events at time 0 leave.
 fn begin_routers_as_events_say(old: &Plan, new: &mut Plan) {
-    let fresh: Vec<usize> = routers_not_in(new, old).map(|(place, _)| place).collect();
+    let is_fresh = |router: &Router| !old.routers.iter().any(|known| known.name == router.name);
     let events = new.router_events.iter().filter(|event| event.time == Nanos::ZERO);
-    let events: Vec<_> = events.filter(|event| fresh.contains(&(event.router as usize))).cloned().collect();
+    let events = events.filter(|event| is_fresh(&new.routers[event.router as usize]));
+    let events: Vec<_> = events.cloned().collect();
     for RouterEvent { router, changes, weight, .. } in events {
         let Router { routes, sharing, .. } = &mut new.routers[router as usize];
         for change in &changes {

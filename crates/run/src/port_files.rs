@@ -142,16 +142,6 @@ impl PortFiles {
         self.captures.iter().filter_map(|own| own.output.as_deref())
     }
 
-    /// The files that a run writes until it ends, whichever ports leave it: the `records`, and what its ports
-    /// with interfaces send.
-    pub(crate) fn written_to_the_end<'f>(
-        &'f self,
-        plan: &'f Plan,
-        records: impl Iterator<Item = &'f Path>,
-    ) -> Arc<[PathBuf]> {
-        records.chain(self.sent_outside(plan)).map(Path::to_path_buf).collect()
-    }
-
     /// The files of what ports with interfaces send.
     pub(crate) fn sent_outside<'f>(&'f self, plan: &'f Plan) -> impl Iterator<Item = &'f Path> {
         let own = self.captures.iter().zip(&plan.ports);

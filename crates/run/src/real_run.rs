@@ -3,18 +3,15 @@
 use crate::control_planes::{ConfiguredPlane, ControlPlanes, MirroredEngine};
 use crate::instance::RunningInstance;
 use crate::nesp_server::NespSetup;
-use crate::objects::links::LiveLinks;
-use crate::objects::media::LiveMedia;
 use crate::objects::routers::{LiveRouters, meter};
-use crate::objects::sources::LiveSources;
 use crate::objects::{ChangeNotice, Objects};
 use crate::open_ports::{OwnPorts, open_real};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RealRecords, RecordOptions, RecordSummary};
+use crate::rewiring::{Stages, start_stages};
 use crate::run_report::ReportInput;
 use crate::running_state::RunningState;
-use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
@@ -28,9 +25,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Interval between looks at packets in flight.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How to start a run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RealOptions {
     /// The name under which `longwire ctl` finds it: see [`instance_name`].
     pub name: String,
@@ -99,7 +100,9 @@ impl RealRun {
             anyhow::bail!("{finding}");
         }
         let mut open = open_real(&plan, hosts.as_mut(), &files, options.ports)?;
-        open.watches.written = files.written_to_the_end(&plan, options.records.files());
+        // Until it ends, whichever ports leave it.
+        let written = options.records.files().chain(files.sent_outside(&plan));
+        open.watches.written = written.map(Path::to_path_buf).collect();
         let mut nesp = None;
         if let Some(settings) = &plan.nesp {
             let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;
@@ -116,11 +119,8 @@ impl RealRun {
         let socket = |router: &Router| control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
-        let links = LiveLinks::new(&plan, &built.layout.links);
-        let sources = LiveSources::new(&plan, &built.layout.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
-        let media = LiveMedia::new(&plan, &built.media);
-        let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);
+        let objects = Objects::new(&plan, (&built.layout, &built.media), routers, options.told);
         let lab = hosts.as_ref().map(TestHosts::lab);
         let configured = ConfiguredPlane::all_of(&plan, lab)?;
         let started = longwire_clock::monotonic();
@@ -128,9 +128,10 @@ impl RealRun {
         let run = built.setup.start_at(started);
         let (remote, routers, links) = (run.remote(), &built.routers[..], &built.layout.links[..]);
         let engine = MirroredEngine { remote: &remote, routers, links };
-        let planes = ControlPlanes::start(&plan, (lab, configured), engine);
+        let planes = ControlPlanes::default();
+        let followed = planes.follow(&plan, (lab, configured), engine);
         let (stop, stopped) = channel();
-        let instance = planes.and_then(|planes| {
+        let instance = followed.and_then(|()| {
             let instance = RunningInstance::new(
                 options.name,
                 RunningState::new(plan, objects, built.layout),
@@ -162,12 +163,13 @@ impl RealRun {
     fn begin(&mut self, started: Nanos, nesp: Option<NespSetup>) -> anyhow::Result<()> {
         if let Some(records) = &mut self.records {
             if let Some(logged) = records.logged_links() {
-                self.instance.log_links(logged);
+                // It has one log at most.
+                let _ = self.instance.logged.set(Arc::clone(logged));
             }
             records.begin(started, &self.instance)?;
         }
         self.nesp = nesp.map(|nesp| nesp.start(&self.instance, started)).transpose()?;
-        self.stages = Stages::start(&self.instance, started).context("the thread of [[at]]")?;
+        self.stages = start_stages(&self.instance, started).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&self.instance).context("the thread that ends leases")
     }
 
@@ -227,11 +229,27 @@ impl RealRun {
         self.run.as_ref().is_none_or(Run::has_ended)
     }
 
+    /// Waits until no packet is in flight, or a worker has ended, for at most `patience`.
+    pub fn drain(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let holds_some = || {
+            self.instance.count(&self.instance.state()).is_ok_and(|counted| {
+                let mut links = counted.links.iter();
+                links.any(|link| link.stats.queued_packets + link.stats.travelling_packets > 0)
+            })
+        };
+        while Instant::now() < deadline && !self.has_ended() && holds_some() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
     pub fn stop(mut self) -> RealRunOutcome {
         (self.server, self.web) = (None, None);
-        let refused = self.stages.take().map(Stages::end).unwrap_or_default();
-        self.instance.control_planes().end();
+        let panicked = || vec!["the thread of [[at]] panicked".to_owned()];
+        let refused =
+            self.stages.take().map(|stages| stages.end().unwrap_or_else(panicked)).unwrap_or_default();
+        self.instance.planes.end();
         let mut recorded = RecordSummary::default();
         if let Some(records) = &mut self.records {
             records.end_series(&mut recorded);
@@ -245,7 +263,7 @@ impl RealRun {
             self.run.take().map(Run::stop).unwrap_or_default()
         });
         counted.errors.extend(refused);
-        counted.window = self.instance.window();
+        counted.window = self.instance.window.verdicts();
         // The thread has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {
@@ -272,7 +290,7 @@ impl RealRun {
 impl Drop for RealRun {
     fn drop(&mut self) {
         (self.server, self.web) = (None, None);
-        self.instance.control_planes().end();
+        self.instance.planes.end();
         if let Some(run) = self.run.take() {
             run.stop();
         }

@@ -3,7 +3,7 @@
 
 use crate::port_files::{Captures, PortFiles};
 use crate::rotation::{FileMaker, Rotation};
-use crate::series::lock;
+use crate::threads::{EndingThread, lock};
 use anyhow::Context;
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
@@ -14,9 +14,8 @@ use longwire_units::Nanos;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// An ongoing recording.
@@ -180,39 +179,24 @@ impl Recording {
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 /// A thread that writes what captures have buffered, for those who read them meanwhile: workers write full
-/// buffers only, and wait no longer for this thread than for that. Dropping it ends it.
-pub(crate) struct Flushing {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+/// buffers only, and wait no longer for this thread than for that.
+pub(crate) type Flushing = EndingThread<()>;
 
-impl Flushing {
-    /// Starts the thread; none without captures.
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub(crate) fn start(captures: &[Recording]) -> io::Result<Option<Self>> {
-        if captures.is_empty() {
-            return Ok(None);
+/// Starts the thread; none without captures.
+///
+/// # Errors
+/// If no thread can be started.
+pub(crate) fn start_flushing(captures: &[Recording]) -> io::Result<Option<Flushing>> {
+    if captures.is_empty() {
+        return Ok(None);
+    }
+    let captures: Vec<_> = captures.iter().map(|Recording(capture)| Arc::clone(capture)).collect();
+    let work = move |ended: &Receiver<()>| {
+        while ended.recv_timeout(FLUSH_TIME) == Err(RecvTimeoutError::Timeout) {
+            captures.iter().for_each(|capture| lock(capture).flush());
         }
-        let (stop, stopped) = channel();
-        let captures: Vec<_> = captures.iter().map(|Recording(capture)| Arc::clone(capture)).collect();
-        let work = move || {
-            while stopped.recv_timeout(FLUSH_TIME) == Err(RecvTimeoutError::Timeout) {
-                captures.iter().for_each(|capture| lock(capture).flush());
-            }
-        };
-        let thread = std::thread::Builder::new().name("captures".into()).spawn(work)?;
-        Ok(Some(Self { stop: Some(stop), thread: Some(thread) }))
-    }
-}
-
-impl Drop for Flushing {
-    fn drop(&mut self) {
-        self.stop = None;
-        // A panic of the thread has been reported; the captures are finished all the same.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
+    };
+    Flushing::start("captures", work).map(Some)
 }
 
 /// Recordings of ports, and the ports.

@@ -4,19 +4,21 @@ use crate::instance::RunningInstance;
 use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
-use crate::real_series::RealSeries;
-use crate::record_faults::RecordFaults;
-use crate::recording::{Flushing, Recording, record_outputs};
-use crate::rotation::FileMaker;
+use crate::recording::{FLUSH_TIME, Flushing, Recording, record_outputs, start_flushing};
+use crate::rotation::{FileMaker, RecordFaults};
 use crate::series::{SeriesFile, SeriesOptions, VirtualSeries};
+use crate::threads::{EndingThread, lock};
 use longwire_block::Port;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Observer, Sampler};
 use longwire_scenario::Plan;
 use longwire_units::{Nanos, counted};
 use serde_json::{Value, json};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The files to write.
 #[derive(Debug, Clone, Default)]
@@ -121,10 +123,9 @@ pub struct RealRecords {
     captures: Vec<Recording>,
     flushing: Option<Flushing>,
     log: Log,
-    /// The file of the series, until it begins, and its options.
-    series_file: Option<SeriesFile>,
-    series_options: Option<SeriesOptions>,
-    series: Option<RealSeries>,
+    /// The series until it begins.
+    planned_series: Option<(SeriesFile, SeriesOptions)>,
+    series: Option<(PathBuf, RealSeries)>,
     faults: RecordFaults,
 }
 
@@ -150,11 +151,12 @@ impl RealRecords {
         let (outputs, ports) = record_outputs((files, &options.maker), plan, ports)?;
         captures.extend(outputs);
         let log = Log::start(&options, plan, false)?;
-        let create = |series| SeriesFile::create(series, &options.maker, plan);
-        let series_file = options.series.as_ref().map(create).transpose()?;
-        let series_options = options.series;
+        let create = |series: SeriesOptions| -> anyhow::Result<_> {
+            Ok((SeriesFile::create(&series, &options.maker, plan)?, series))
+        };
+        let planned_series = options.series.map(create).transpose()?;
         let (flushing, series) = (None, None);
-        Ok((Self { captures, flushing, log, series_file, series_options, series, faults }, ports))
+        Ok((Self { captures, flushing, log, planned_series, series, faults }, ports))
     }
 
     /// The observer of a worker.
@@ -189,20 +191,20 @@ impl RealRecords {
     /// # Errors
     /// If the thread of the series, or that of the captures, can't be started.
     pub fn begin(&mut self, start: Nanos, instance: &Arc<RunningInstance>) -> anyhow::Result<()> {
-        self.flushing = Flushing::start(&self.captures)?;
+        self.flushing = start_flushing(&self.captures)?;
         if let Some(log) = &self.log.0 {
             log.begin(start);
         }
-        if let (Some(file), Some(options)) = (self.series_file.take(), &self.series_options) {
-            self.series = Some(RealSeries::start(file, options.every, instance)?);
+        if let Some((file, options)) = self.planned_series.take() {
+            self.series = Some((options.file, start_series(file, options.every, instance)?));
         }
         Ok(())
     }
 
     /// Takes the last samples, while the workers still answer.
     pub fn end_series(&mut self, recorded: &mut RecordSummary) {
-        if let (Some(series), Some(options)) = (self.series.take(), self.series_options.take()) {
-            recorded.note_series(options.file, series.finish());
+        if let Some((file, series)) = self.series.take() {
+            recorded.note_series(file, series.end().unwrap_or(Ok(0)));
         }
     }
 
@@ -213,6 +215,53 @@ impl RealRecords {
         let errors = self.captures.into_iter().filter_map(|capture| capture.finish().err());
         recorded.errors.extend(errors.map(|error| error.to_string()));
     }
+}
+
+/// The thread of a series of a run in real time, which queries the workers. When it ends, it takes the last
+/// sample, so the workers have to run until then. Its result is the number of rows, or the first write error.
+type RealSeries = EndingThread<anyhow::Result<u64>>;
+
+/// Starts the thread, which samples at interval `every`.
+///
+/// # Errors
+/// If no thread can be started.
+fn start_series(file: SeriesFile, every: Nanos, instance: &Arc<RunningInstance>) -> io::Result<RealSeries> {
+    let file = Arc::new(Mutex::new(file));
+    // It has one series at most.
+    let _ = instance.sampled.set(Arc::clone(&file));
+    let (every, instance) = (Duration::from_nanos(every.0.max(1)), Arc::clone(instance));
+    let work = move |ended: &Receiver<()>| {
+        let mut next = Instant::now() + every;
+        let mut flushed = Instant::now();
+        loop {
+            let wait = next.saturating_duration_since(Instant::now());
+            let goes_on = ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+            let state = instance.state();
+            // A rewiring may have had the state until now.
+            let time = instance.elapsed();
+            // A worker that does not answer is reported elsewhere.
+            if let Ok(report) = instance.count(&state) {
+                let mut file = lock(&file);
+                for link in &report.links {
+                    file.add(time, &state.plan.links[link.place as usize].name, &link.stats);
+                }
+            }
+            drop(state);
+            if !goes_on {
+                return lock(&file).finish();
+            }
+            if flushed.elapsed() >= FLUSH_TIME {
+                // For those who read it meanwhile.
+                lock(&file).flush();
+                flushed = Instant::now();
+            }
+            // If that took longer than the interval, samples are skipped.
+            let now = Instant::now();
+            let late = now.saturating_duration_since(next).as_nanos() / every.as_nanos();
+            next += every.saturating_mul(u32::try_from(late).unwrap_or(u32::MAX)) + every;
+        }
+    };
+    RealSeries::start("time series", work)
 }
 
 /// The records of a run in virtual time.

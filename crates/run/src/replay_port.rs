@@ -1,12 +1,13 @@
 //! A port without an interface: traffic sources, captures in and out, and a sink that measures what arrives.
 
 use crate::port_files::Captures;
+use crate::threads::lock;
 use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{InputReport, PcapPort};
 use longwire_port::driver::source::{SourcePort, Tally};
 use longwire_units::Nanos;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The report of a capture's port after the run.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +44,7 @@ impl PortWatch {
 
     /// The report on its captures; complete once the run has ended.
     pub fn capture(&self) -> CaptureReport {
-        self.capture.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.capture).clone()
     }
 }
 
@@ -211,7 +212,7 @@ impl Port for ReplayPort {
     fn finish(&mut self) -> Result<(), PortError> {
         let finished = self.capture.as_mut().map_or(Ok(()), Port::finish);
         self.report.input = self.capture.as_ref().map(PcapPort::input_report).unwrap_or_default();
-        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.report.clone();
+        *lock(&self.shared) = self.report.clone();
         finished
     }
 }

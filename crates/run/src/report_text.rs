@@ -28,28 +28,18 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let left = report.extra.get("rows_left").and_then(Value::as_u64);
     let shown_links = of_kind("link").len() as u64;
     let all_links = if left.is_some() { shown_links } else { field("links").as_u64().unwrap_or(0) };
-    let sources = of_kind("source");
     print_table(out, link_lines(of_kind("link")))?;
     if all_links > MOST_LINES as u64 {
         writeln!(out, "({MOST_LINES} of {} links: those that carried most)", shown::count(all_links))?;
     }
     print_table(out, of_kind("port").into_iter().map(port_line).collect())?;
     let routers = of_kind("router");
-    print_table(out, routers.iter().take(MOST_LINES).map(|row| router_line(row)).collect())?;
-    print_more(routers.len(), "routers", out)?;
+    print_rows(&routers, "routers", router_line, out)?;
     routers.iter().take(MOST_LINES).try_for_each(|row| print_processors(row, out))?;
-    let planes = of_kind("control-plane");
-    print_table(out, planes.iter().take(MOST_LINES).map(|row| plane_line(row)).collect())?;
-    print_more(planes.len(), "control planes", out)?;
-    let programs = of_kind("program");
-    print_table(out, programs.iter().take(MOST_LINES).map(|row| program_line(row)).collect())?;
-    print_more(programs.len(), "programs", out)?;
-    let levels = of_kind("level");
-    print_table(out, levels.iter().take(MOST_LINES).map(|row| level_line(row)).collect())?;
-    print_more(levels.len(), "levels", out)?;
-    let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
-    print_table(out, shown_sources)?;
-    print_more(sources.len(), "sources", out)?;
+    print_rows(&of_kind("control-plane"), "control planes", plane_line, out)?;
+    print_rows(&of_kind("program"), "programs", program_line, out)?;
+    print_rows(&of_kind("level"), "levels", level_line, out)?;
+    print_rows(&of_kind("source"), "sources", source_line, out)?;
     if let Some(left) = left {
         return print_left(report, left, out);
     }
@@ -67,7 +57,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     failures.into_iter().flatten().try_for_each(|failure| writeln!(out, "failed: {}", text(failure)))
 }
 
-fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> io::Result<()> {
+fn print_table(out: &mut dyn Write, lines: Vec<Vec<Cell>>) -> io::Result<()> {
     let Some(first) = lines.first() else { return Ok(()) };
     let head = first.iter().map(|(name, _)| (*name).to_owned()).collect();
     let cells = lines.iter().map(|line| line.iter().map(|(_, cell)| cell.clone()).collect());
@@ -89,12 +79,13 @@ fn print_left(report: &Report, left: u64, out: &mut dyn Write) -> io::Result<()>
     }
 }
 
-/// Prints how many lines were left out.
-fn print_more(all: usize, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    if all <= MOST_LINES {
+/// Prints the first of these rows as a table, and how many lines were left out.
+fn print_rows(rows: &[&Row], what: &str, line: fn(&Row) -> Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {
+    print_table(out, rows.iter().take(MOST_LINES).map(|row| line(row)).collect())?;
+    if rows.len() <= MOST_LINES {
         return Ok(());
     }
-    writeln!(out, "({MOST_LINES} of {} {what}; --json has them all)", shown::count(all as u64))
+    writeln!(out, "({MOST_LINES} of {} {what}; --json has them all)", shown::count(rows.len() as u64))
 }
 
 /// A cell with the header of its column.
@@ -171,14 +162,9 @@ fn router_line(row: &Row) -> Vec<Cell> {
 }
 
 fn plane_line(row: &Row) -> Vec<Cell> {
-    vec![
-        ("control plane", name(row)),
-        ("routes", count(row, "routes")),
-        ("neighbours", count(row, "neighbours")),
-        ("changes", count(row, "changes")),
-        ("refused", count(row, "refused")),
-        ("overflows", count(row, "overflows")),
-    ]
+    let counters = ["routes", "neighbours", "changes", "refused", "overflows"];
+    let counted = counters.map(|counter| (counter, count(row, counter)));
+    std::iter::once(("control plane", name(row))).chain(counted).collect()
 }
 
 fn program_line(row: &Row) -> Vec<Cell> {

@@ -5,24 +5,27 @@ use crate::changed_ports::ChangedPorts;
 use crate::comparison::{mistakes, without_changes};
 use crate::control_planes::MirroredEngine;
 use crate::instance::RunningInstance;
-use crate::joining_sources::joining_sources;
 use crate::objects::NoticedChange;
-use crate::objects::routers::meter;
-use crate::planned_rewiring::{AppliedChange, PlannedRewiring};
+use crate::objects::routers::{gone, meter};
+use crate::planned_rewiring::{AppliedChange, PlannedRewiring, objects_between};
 use crate::running_state::RunningState;
-use crate::series;
+use crate::threads::{EndingThread, lock};
 use longwire_assemble::Levels;
 use longwire_block::flow::Course;
 use longwire_control::{
     Comparison, Instance, Kind, RewireRequest, RewireResponse, ScenarioRequest, SetError,
 };
 use longwire_scenario::{
-    EditError, NextStage, Plan, Router, ScenarioError, changed_sections, edited, next_stage, parse_after,
+    EditError, NextStage, Plan, Router, ScenarioError, Stage, changed_sections, edited, next_stage,
+    parse_after,
 };
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
-use std::sync::{Arc, PoisonError};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 /// A rewiring whose hosts, ports and threads are there.
 struct ReadyRewiring {
@@ -43,12 +46,12 @@ impl RunningInstance {
     /// If the scenario is wrong, differs in what can't change while it runs and the rest is not wanted, or
     /// the first change fails; nothing has changed then.
     pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<AppliedChange<Comparison>, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.rewiring);
         let (mut shown, text, rewiring, made) = {
             let state = self.state();
             let running = self.running(&state);
             let (mut shown, changes, rewiring) = running.changes_to(wanted)?;
-            let text = changes.text();
+            let text = Arc::clone(&changes.text);
             let rewiring = rewiring.map(|planned| self.ready(planned)).transpose()?;
             let made = running.make(changes, &mut shown);
             (shown, text, rewiring, made)
@@ -85,7 +88,7 @@ impl RunningInstance {
     /// If there is nothing of a name, or the scenario would be wrong, or differ in what can't change while it
     /// runs; nothing has changed then.
     pub(crate) fn edit(&self, ask: &RewireRequest) -> Result<AppliedChange<RewireResponse>, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.rewiring);
         let plan = Arc::clone(&self.state().plan);
         // Changes that were written behind the scenario are what objects are set to: they stay that.
         let old = without_changes(&plan.text);
@@ -139,7 +142,7 @@ impl RunningInstance {
 
     /// Does what the next event up to `time` says; none if there is none.
     fn advance_once(&self, time: Nanos) -> Result<Option<AppliedChange<RewireResponse>>, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.rewiring);
         let old = Arc::clone(&self.state().plan);
         let next = next_stage(without_changes(&old.text), time).map_err(refused)?;
         let Some(NextStage { text, drain }) = next else { return Ok(None) };
@@ -153,8 +156,8 @@ impl RunningInstance {
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
         };
         let planned = PlannedRewiring::new(&old, &layout, plan, drained).map_err(refused)?;
-        let done = planned.objects();
-        if planned.is_empty() && plan.text == old.text {
+        let done = objects_between(&planned.old, &planned.new);
+        if done.added.is_empty() && done.removed.is_empty() && plan.text == old.text {
             return Ok(AppliedChange { done, fault: None });
         }
         self.check_aims(&planned)?;
@@ -204,9 +207,9 @@ impl RunningInstance {
         // A port that joins may have the files of one that leaves.
         watches.follow(&made.old_ports, &[]);
         let mut ports = ChangedPorts::open(&name, (&**old, &**new), made, &watches)?;
-        made.give_ports(ports.take_ports());
-        watches.follow(&[], ports.watches());
-        let sources = joining_sources(new, made, |place| watches.get(place));
+        made.give_ports(std::mem::take(&mut ports.added.ports));
+        watches.follow(&[], &ports.added.watches);
+        let sources = watches.joining_sources(new, made);
         made.give_sources(sources.map_err(|error| SetError::Refused(format!("{error:#}")))?);
         Ok(ReadyRewiring { planned, ports, levels })
     }
@@ -230,17 +233,16 @@ impl RunningInstance {
         let sources = made.layout.sources.clone();
         {
             let mut watches = self.watches();
-            watches.follow(&made.old_ports, ports.watches());
+            watches.follow(&made.old_ports, &ports.added.watches);
             watches.widen(new.source_numbers);
         }
         let faults;
         {
             let mut state = self.replace_state();
-            let removed = self.remote().rewire(made.rewiring);
-            let removed = removed.map_err(|error| SetError::Unavailable(error.to_string()))?;
+            let removed = self.remote().rewire(made.rewiring).map_err(gone)?;
             faults = removed.errors;
             if let Some(series) = self.sampled.get() {
-                let (mut series, time) = (series::lock(series), self.elapsed());
+                let (mut series, time) = (lock(series), self.elapsed());
                 let left: HashMap<_, _> = removed.links.into_iter().collect();
                 for place in made.removed.into_iter().map(|place| place as usize) {
                     if let Some(stats) = left.get(&state.layout.links[place]) {
@@ -255,7 +257,7 @@ impl RunningInstance {
             *state = RunningState::new(Arc::clone(&new), objects, made.layout);
         }
         let engine = MirroredEngine { remote: self.remote(), routers: &routers, links: &links };
-        let mirrored = self.control_planes().follow(&new, ports.take_planes(), engine);
+        let mirrored = self.planes.follow(&new, ports.take_planes(), engine);
         let not_removed = ports.close().err();
         let not_mirrored = mirrored.err().map(|error| {
             SetError::Unavailable(format!("it was added, and its control plane does not work: {error:#}"))
@@ -280,4 +282,32 @@ fn not_added(mut error: ScenarioError, text: &str, add: &str) -> SetError {
 
 fn refused(error: impl Display) -> SetError {
     SetError::Refused(error.to_string())
+}
+
+/// The thread that executes additions and removals of `[[at]]`, like requests. Its result: the failures.
+pub(crate) type Stages = EndingThread<Vec<String>>;
+
+/// Starts the thread for a run that began at `started`, if its plan adds or removes anything.
+///
+/// # Errors
+/// If no thread can be started.
+pub(crate) fn start_stages(instance: &Arc<RunningInstance>, started: Nanos) -> io::Result<Option<Stages>> {
+    let plan = Arc::clone(&instance.state().plan);
+    if plan.stages.is_empty() {
+        return Ok(None);
+    }
+    let instance = Arc::downgrade(instance);
+    let work = move |ended: &Receiver<()>| {
+        // Waits for a stage and executes it; returns the error if it failed. None if the run has ended.
+        let take = |stage: &Stage| {
+            let wait = (started + stage.time).since(longwire_clock::monotonic());
+            if ended.recv_timeout(Duration::from_nanos(wait.0)) != Err(RecvTimeoutError::Timeout) {
+                return None;
+            }
+            let failed = instance.upgrade()?.advance(stage.time).err();
+            Some(failed.map(|error| format!("[[at]] {}: {error}", stage.time)))
+        };
+        plan.stages.iter().map_while(take).flatten().collect()
+    };
+    Stages::start("stages", work).map(Some)
 }

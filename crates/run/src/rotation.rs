@@ -1,11 +1,13 @@
-//! Files that grow: packet logs, time series and captures. How they are made, and their rotation.
+//! Files that grow: packet logs, time series and captures. How they are made, their rotation, and failures to
+//! write them, which are said while the run goes on.
 
-use crate::record_faults::RecordFaults;
+use crate::threads::lock;
 use longwire_lab::User;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// Makes the files of a run's records.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +54,37 @@ impl FileMaker {
             Some(user) => user.with_rights_to_files(make),
             None => make(),
         }
+    }
+}
+
+/// The first failure of each file of a run, shared between those who write and those who say it.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFaults(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    all: Vec<String>,
+    /// How many of them were taken.
+    taken: usize,
+}
+
+impl RecordFaults {
+    /// Notes the first failure of a file, with its name and the reason.
+    pub(crate) fn note(&self, fault: String) {
+        lock(&self.0).all.push(fault);
+    }
+
+    /// All so far.
+    pub fn all(&self) -> Vec<String> {
+        lock(&self.0).all.clone()
+    }
+
+    /// Those that nobody has taken yet.
+    pub fn take_new(&self) -> Vec<String> {
+        let mut noted = lock(&self.0);
+        let new = noted.all[noted.taken..].to_vec();
+        noted.taken = noted.all.len();
+        new
     }
 }
 

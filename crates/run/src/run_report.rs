@@ -1,13 +1,15 @@
-//! The report at the end of a run. `run_text` prints it.
+//! The report at the end of a run. `report_text` prints it.
 
+use crate::objects::settings::Settings;
 use crate::objects::sources::why_silent;
 use crate::replay_port::PortWatch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
-use crate::tunnel_rows::{tunnel_json, underlay_json, underlay_notes};
 use crate::verdict::is_judged;
+use longwire_block::Underlay;
 use longwire_control::Kind;
 use longwire_engine::{
-    Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
+    Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, TunnelRecord, WindowVerdicts,
+    WorkerReport,
 };
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{DelayHistogram, ReceivedCounters, SentCounters};
@@ -15,7 +17,6 @@ use longwire_report::{Report, Row, shown};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most links with rows: those that carried most.
@@ -56,7 +57,7 @@ pub struct ReportInput<'a> {
     /// Duration on its own clock.
     pub elapsed: Nanos,
     /// Settings of a link at the end, by place in the plan.
-    pub settings: Box<dyn Fn(usize) -> BTreeMap<String, String> + 'a>,
+    pub settings: Box<dyn Fn(usize) -> Settings + 'a>,
     /// Ports to which changes have directed a source, by its place in the plan.
     pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
     /// A row for each control plane of a router.
@@ -95,8 +96,9 @@ impl ReportInput<'_> {
             .with("consumed_by_links", self.over_links(|stats| stats.consumed_packets))
             .with("held", self.held())
             .with("dropped", by_reason(&self.dropped()));
-        report.extend(self.delivered().map(|delivered| source_row(&delivered)));
-        report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
+        let delivered = (0..self.plan.sources.len()).filter_map(|place| self.delivered_of(place));
+        report.extend(delivered.map(|delivered| source_row(&delivered)));
+        report.extend(busiest(&counted.links).into_iter().map(|link| self.link_row(link)));
         let ports = counted.ports.iter().filter(|port| !is_far_side(&self.plan, port.place));
         report.extend(ports.map(|port| self.port_row(port)));
         report.extend(in_order(&self.plan, counted).into_iter().map(|node| router_row(&self.plan, node)));
@@ -134,14 +136,6 @@ impl ReportInput<'_> {
         }
     }
 
-    fn seconds(&self) -> f64 {
-        self.elapsed.0 as f64 / 1e9
-    }
-
-    fn delivered(&self) -> impl Iterator<Item = SourceDelivery<'_>> {
-        (0..self.plan.sources.len()).filter_map(|place| self.delivered_of(place))
-    }
-
     /// What the source at this place in the plan has sent; none if it has not run, and nobody needs to know
     /// why.
     fn delivered_of(&self, at: usize) -> Option<SourceDelivery<'_>> {
@@ -167,7 +161,8 @@ impl ReportInput<'_> {
 
     /// Mean output rate of a link in bits per second.
     pub(crate) fn link_rate(&self, link: &LinkReport) -> f64 {
-        if self.elapsed.0 == 0 { 0.0 } else { link.stats.out_bytes as f64 * 8.0 / self.seconds() }
+        let seconds = self.elapsed.0 as f64 / 1e9;
+        if seconds == 0.0 { 0.0 } else { link.stats.out_bytes as f64 * 8.0 / seconds }
     }
 
     pub(crate) fn link_row(&self, link: &LinkReport) -> Row {
@@ -250,13 +245,13 @@ impl ReportInput<'_> {
     }
 }
 
-/// Up to `most` links in the plan's order: those that carried most bytes.
-pub fn busiest(links: &[LinkReport], most: usize) -> Vec<&LinkReport> {
+/// The links with rows in the plan's order: those that carried most bytes.
+fn busiest(links: &[LinkReport]) -> Vec<&LinkReport> {
     let mut all: Vec<_> = links.iter().collect();
-    if all.len() > most && most > 0 {
+    if all.len() > MOST_ROWS {
         let carried = |link: &&LinkReport| std::cmp::Reverse(link.stats.in_bytes);
-        all.select_nth_unstable_by_key(most - 1, carried);
-        all.truncate(most);
+        all.select_nth_unstable_by_key(MOST_ROWS - 1, carried);
+        all.truncate(MOST_ROWS);
         all.sort_by_key(|link| link.place);
     }
     all
@@ -376,4 +371,78 @@ fn capture_notes(watch: Option<&PortWatch>) -> Vec<String> {
         (report.not_written, "frames are missing in the output: engine.pool is too small".into()),
     ];
     notes.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+/// A tunnel's part in the verdict.
+fn tunnel_json(tunnel: &TunnelRecord) -> Value {
+    json!({
+        "name": &*tunnel.name,
+        "overdue_packets": tunnel.overdue,
+        "lost_messages": tunnel.lost,
+        "clock_jumps": tunnel.clock_jumps,
+        "clock_error_ns": tunnel.clock_error.map(|error| error.0),
+    })
+}
+
+/// The network under a tunnel, as its port sees it.
+fn underlay_json(underlay: &Underlay) -> Value {
+    json!({
+        "connected": underlay.is_connected,
+        "sessions": underlay.sessions,
+        "overdue_packets": underlay.overdue,
+        "lost_messages": underlay.lost,
+        "reordered": underlay.reordered,
+        "replayed": underlay.replayed,
+        "forged": underlay.forged,
+        "malformed": underlay.malformed,
+        "other_session": underlay.other_session,
+        "other_version": underlay.other_version,
+        "clock_jumps": underlay.clock_jumps,
+        "round_trip_ns": underlay.round_trip.map(|time| time.0),
+        "clock_offset_ns": underlay.clock_offset,
+        "clock_error_ns": underlay.clock_error.map(|error| error.0),
+    })
+}
+
+/// Notes on it for people.
+fn underlay_notes(underlay: &Underlay) -> Vec<String> {
+    let mut notes = Vec::new();
+    let time = |time: Nanos| shown::time(time.0 as f64);
+    if let (Some(error), Some(round_trip)) = (underlay.clock_error, underlay.round_trip) {
+        let (error, round_trip) = (time(error), time(round_trip));
+        notes.push(format!("the peer's clock is known to {error}; round trip {round_trip}"));
+    }
+    let counted = [
+        (underlay.overdue, "came later than they were due"),
+        (underlay.lost, "were lost by the network under it"),
+        (underlay.replayed, "were replayed"),
+        (underlay.forged, "were forged"),
+        (underlay.malformed, "were malformed"),
+        (underlay.other_session, "were of no session, or of an ended one"),
+        (underlay.other_version, "were of another version"),
+    ];
+    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+    notes.extend(counted.map(|(count, what)| format!("{count} messages {what}")));
+    if underlay.clock_jumps > 0 {
+        notes.push(format!("a clock jumped {} times", underlay.clock_jumps));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_name_what_happened_only() {
+        let mut underlay = Underlay::default();
+        assert_eq!(underlay_notes(&underlay), Vec::<String>::new());
+        underlay.clock_error = Some(Nanos::from_micros(12));
+        underlay.round_trip = Some(Nanos::from_micros(20));
+        (underlay.forged, underlay.clock_jumps) = (3, 1);
+        let notes = underlay_notes(&underlay);
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert!(notes[0].contains("round trip") && notes[1] == "3 messages were forged", "{notes:?}");
+        assert_eq!(underlay_json(&underlay)["clock_error_ns"], 12_000);
+    }
 }

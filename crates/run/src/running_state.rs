@@ -1,14 +1,14 @@
 //! The state of an instance: the plan with its objects, which are replaced together when it is rewired.
 
 use crate::objects::Objects;
+use crate::threads::lock;
 use longwire_assemble::Layout;
 use longwire_engine::Report;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The running plan and its objects.
@@ -92,37 +92,6 @@ impl RunningState {
     }
 
     pub(crate) fn counted(&self) -> MutexGuard<'_, LastCounters> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The state of an instance, replaced as a whole.
-#[derive(Debug)]
-pub(crate) struct CurrentState(RwLock<RunningState>);
-
-/// The state, which is not replaced while this guard lives. A thread may hold only one.
-#[derive(Debug)]
-pub struct StateGuard<'a>(RwLockReadGuard<'a, RunningState>);
-
-impl Deref for StateGuard<'_> {
-    type Target = RunningState;
-
-    fn deref(&self) -> &RunningState {
-        &self.0
-    }
-}
-
-impl CurrentState {
-    pub(crate) fn new(state: RunningState) -> Self {
-        Self(RwLock::new(state))
-    }
-
-    pub(crate) fn hold(&self) -> StateGuard<'_> {
-        StateGuard(self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The state for replacement, with exclusive access.
-    pub(crate) fn replace(&self) -> RwLockWriteGuard<'_, RunningState> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counted)
     }
 }

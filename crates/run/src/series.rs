@@ -2,6 +2,7 @@
 
 use crate::link_pattern::LinkPattern;
 use crate::rotation::FileMaker;
+use crate::threads::lock;
 use anyhow::{Context, bail};
 use longwire_engine::Sampler;
 use longwire_link::LinkStats;
@@ -12,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What to sample.
 #[derive(Debug, Clone)]
@@ -298,11 +299,6 @@ impl Sampler for SeriesSampler {
         let Some(plan) = lock(&self.planned).pop_front() else { return };
         self.names = lock(&self.file).names(&plan);
     }
-}
-
-/// A holder that panicked has left a consistent state.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use crate::link_now::{find, link_stats};
 use crate::running_state::{MOST_COMPARED, RunningState};
 use longwire_control::{Kind, Object, SetError};
 use longwire_engine::Report;
-use serde_json::Value;
 use std::sync::Arc;
 
 impl RunningInstance {
@@ -48,27 +47,19 @@ impl RunningInstance {
         (kind, name): (Kind, &str),
         counted: Option<&Arc<Report>>,
     ) -> Result<Object, SetError> {
-        let settings = state.objects.settings(self.remote(), kind, name)?;
-        let stats = self.counted_of(state, (kind, name), counted).unwrap_or_default();
-        let place = if kind == Kind::Link { state.objects.links.place(name) } else { None };
-        let notes = place.map(|place| state.objects.links.notes(place)).unwrap_or_default();
-        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new(), notes })
-    }
-
-    fn counted_of(
-        &self,
-        state: &RunningState,
-        (kind, name): (Kind, &str),
-        counted: Option<&Arc<Report>>,
-    ) -> Option<Value> {
-        match kind {
-            Kind::Link => link_stats(state, find(&counted?.links, state.objects.links.place(name)?)?),
+        let (settings, links) = (state.objects.settings(self.remote(), kind, name)?, &state.objects.links);
+        let stats = || match kind {
+            Kind::Link => link_stats(state, find(&counted?.links, links.place(name)?)?),
             Kind::Source | Kind::Port | Kind::Router => {
                 let ran = self.ran(state, Arc::clone(counted?), self.elapsed(), Vec::new());
                 serde_json::to_value(ran.row_of(kind, name)?).ok()
             }
             Kind::Flow => Some(state.objects.routers.flow(self.remote(), name).ok()?.1),
             Kind::Medium | Kind::Forwarder => None,
-        }
+        };
+        let place = if kind == Kind::Link { links.place(name) } else { None };
+        let notes = place.map(|place| links.notes(place)).unwrap_or_default();
+        let stats = stats().unwrap_or_default();
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new(), notes })
     }
 }

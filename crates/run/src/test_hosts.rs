@@ -140,6 +140,11 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     Ok(notes)
 }
 
+/// What hosts are wired by: TAP devices where they are possible, else veth.
+pub fn usual_driver() -> HostDriver {
+    if taps().available { HostDriver::TAP } else { HostDriver::VETH }
+}
+
 /// The lab's specification of a plan's host.
 pub fn host_spec(host: &Host) -> HostSpec {
     HostSpec {

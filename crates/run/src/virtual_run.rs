@@ -1,6 +1,6 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
-use crate::joining_sources::joining_sources;
+use crate::objects::changing::edited;
 use crate::objects::links::LiveLinks;
 use crate::open_ports::{open_sinks, open_virtual, refuse_control_planes};
 use crate::port_files::PortFiles;
@@ -10,7 +10,6 @@ use crate::replay_port::PortWatch;
 use crate::run_report::ReportInput;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build, rewirings};
-use longwire_block::change::set_block;
 use longwire_block::flow::Course;
 use longwire_engine::Report;
 use longwire_report::Row;
@@ -100,8 +99,7 @@ pub fn simulate(
         made.give_ports(added.ports);
         watches.follow(&[], &added.watches);
         watches.widen(at_last.source_numbers);
-        let sources = joining_sources(&stage.plan, &made, |place| watches.get(place))?;
-        made.give_sources(sources);
+        made.give_sources(watches.joining_sources(&stage.plan, &made)?);
         records.place(&stage.plan, &made.layout.links, &made.added);
         planned.push((stage.time, made.rewiring));
     }
@@ -139,12 +137,7 @@ fn never_ends(plan: &Plan, place: usize, source: &Source) -> bool {
     let mut events: Vec<_> = plan.events.iter().collect();
     events.retain(|event| event.sources.contains(&(place as u32)));
     events.sort_by_key(|event| event.time);
-    let mut blocks = source.blocks(&plan.ports);
-    for edit in events.iter().flat_map(|event| event.edits.iter()) {
-        if let Some((spec, values)) = edit.apply(&blocks) {
-            set_block(&mut blocks, spec, values);
-        }
-    }
-    let course = Course::among(&blocks);
+    let edits = events.iter().flat_map(|event| event.edits.iter());
+    let course = Course::among(&edited(&source.blocks(&plan.ports), edits));
     course.is_some_and(|course| course.packets == u64::MAX && course.duration == Nanos::NEVER)
 }

@@ -1,12 +1,13 @@
 //! The thread that judges the sliding window of a run in real time.
 
+use crate::threads::lock;
 use longwire_assemble::tolerance;
 use longwire_engine::{Remote, SlidingWindow, WindowVerdicts};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The thread that judges windows; it ends when this is dropped.
@@ -39,7 +40,7 @@ impl WindowWatch {
                 }
                 // A worker that does not answer now may answer next time.
                 if window.look(&remote).is_ok() {
-                    *shared.lock().unwrap_or_else(PoisonError::into_inner) = window.verdicts().cloned();
+                    *lock(&shared) = window.verdicts().cloned();
                 }
             }
         };
@@ -49,6 +50,6 @@ impl WindowWatch {
 
     /// The verdicts so far.
     pub fn verdicts(&self) -> Option<WindowVerdicts> {
-        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.verdicts).clone()
     }
 }

@@ -4,7 +4,7 @@ use longwire_control::{EventQuery, Instance, Kind, RewireRequest, ScenarioReques
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_units::Nanos;
 
-const SCHEDULED: &str = r#"
+const PORTS: &str = r#"
 [[port]]
 name = "a"
 driver = "source"
@@ -19,7 +19,9 @@ addresses = "10.0.1.2"
 name = "c"
 driver = "source"
 addresses = "10.0.1.3"
+"#;
 
+const SCHEDULED: &str = r#"
 [[link]]
 name = "k"
 between = ["a", "b"]
@@ -46,11 +48,16 @@ time = "1 h"
 remove = "late"
 "#;
 
+/// Starts a run of the ports with these links and events.
+fn start(what: &str, links: &str) -> RealRun {
+    let plan = longwire_scenario::plan_of(&format!("{PORTS}{links}"));
+    let name = format!("t{}-{what}", std::process::id());
+    RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap()
+}
+
 #[test]
 fn scheduled_additions_and_removals_are_planned_and_logged_at_their_times() {
-    let plan = longwire_scenario::parse("scheduled.toml", SCHEDULED).unwrap();
-    let name = format!("t{}-scheduled", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start("scheduled", SCHEDULED);
     let instance = run.instance();
     let page = |planned| instance.events(EventQuery { after: 0, planned });
     while page(false).log.iter().filter(|event| event.kind == "scheduled").count() < 3 {
@@ -92,16 +99,12 @@ fn scheduled_additions_and_removals_are_planned_and_logged_at_their_times() {
 /// As in virtual time: a link that leaves and one of its name that joins are two.
 #[test]
 fn events_at_one_time_come_one_after_the_other() {
-    let (ports, _) = SCHEDULED.split_once("[[link]]").unwrap();
     let link = |header: &str, delay| {
         format!("{header}\nname = \"k\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"{delay} ms\"\n")
     };
     let at = "[[at]]\ntime = \"2 ms\"\n";
-    let text =
-        format!("{ports}{}\n{at}remove = \"k\"\n\n{at}{}", link("[[link]]", 1), link("[at.add.link]", 9));
-    let plan = longwire_scenario::parse("again.toml", &text).unwrap();
-    let name = format!("t{}-again", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let links = format!("{}\n{at}remove = \"k\"\n\n{at}{}", link("[[link]]", 1), link("[at.add.link]", 9));
+    let run = start("again", &links);
     let instance = run.instance();
     while instance.scenario().unwrap().contains("2 ms") {
         std::thread::yield_now();
@@ -114,10 +117,7 @@ fn events_at_one_time_come_one_after_the_other() {
 #[test]
 fn a_scheduled_addition_that_fails_is_logged() {
     let port = "[at.add.port]\nname = \"x\"\ndriver = \"af_packet\"\ninterface = \"longwire-none\"\n";
-    let text = SCHEDULED.replace("remove = \"gone\"\n", port);
-    let plan = longwire_scenario::parse("scheduled.toml", &text).unwrap();
-    let name = format!("t{}-unscheduled", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start("unscheduled", &SCHEDULED.replace("remove = \"gone\"\n", port));
     let instance = run.instance();
     let fault = loop {
         let log = instance.events(EventQuery { after: 0, planned: false }).log;
@@ -133,21 +133,6 @@ fn a_scheduled_addition_that_fails_is_logged() {
 
 /// Links that events change, which are over after 3 ms, or will be after an hour.
 const CHANGED: &str = r#"
-[[port]]
-name = "a"
-driver = "source"
-addresses = "10.0.1.1"
-
-[[port]]
-name = "b"
-driver = "source"
-addresses = "10.0.1.2"
-
-[[port]]
-name = "c"
-driver = "source"
-addresses = "10.0.1.3"
-
 [[link]]
 name = "soon"
 from = "a"
@@ -174,9 +159,7 @@ delay = "5 ms"
 
 /// Starts a run, and waits until the first event is over.
 fn changed(what: &str) -> RealRun {
-    let plan = longwire_scenario::parse("changed.toml", CHANGED).unwrap();
-    let name = format!("t{}-{what}", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start(what, CHANGED);
     while run.instance().elapsed() < Nanos::from_millis(4) {
         std::thread::yield_now();
     }
@@ -216,7 +199,8 @@ fn a_scenario_without_a_link_and_its_event_is_applied() {
     let run = changed("applied");
     let link = "[[link]]\nname = \"soon\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"1 ms\"\n\n";
     let without = |text: String| text.replace(link, "").replace("[\"soon\", \"late\"]", "[\"late\"]");
-    let apply = |toml: String| {
+    let apply = |links: String| {
+        let toml = format!("{PORTS}{links}");
         let made = run.instance().apply(&ScenarioRequest { toml, partial: false });
         made.map(|made| made.wait().unwrap()).map_err(|error| error.to_string())
     };

@@ -34,11 +34,15 @@ from = "a"
 to = "b"
 "#;
 
+fn start(what: &str) -> RealRun {
+    let name = format!("t{}-{what}", std::process::id());
+    let options = RealOptions { name, ..RealOptions::default() };
+    RealRun::start(longwire_scenario::plan_of(ROUTED), None, options).unwrap()
+}
+
 #[test]
 fn clients_share_the_lists_of_links_and_routers_until_one_changes_them() {
-    let plan = longwire_scenario::parse("shared.toml", ROUTED).unwrap();
-    let name = format!("t{}-shared", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start("shared");
     let instance = run.instance();
     // Counters may be taken anew meanwhile.
     let changed = || {
@@ -70,9 +74,7 @@ fn clients_share_the_lists_of_links_and_routers_until_one_changes_them() {
 /// What flows have used is read for each page; its time is that of the reading, not of other counters.
 #[test]
 fn pages_of_flows_have_the_time_at_which_these_were_counted() {
-    let plan = longwire_scenario::parse("flows.toml", ROUTED).unwrap();
-    let name = format!("t{}-flows", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start("flows");
     let instance = run.instance();
     let query = ObjectQuery { count: 10, ..ObjectQuery::default() };
     let mut last = 0;
@@ -88,9 +90,7 @@ fn pages_of_flows_have_the_time_at_which_these_were_counted() {
 
 #[test]
 fn counters_that_can_not_be_had_are_a_problem_and_no_answer() {
-    let plan = longwire_scenario::parse("ended.toml", ROUTED).unwrap();
-    let name = format!("t{}-ended", std::process::id());
-    let run = RealRun::start(plan, None, RealOptions { name, ..RealOptions::default() }).unwrap();
+    let run = start("ended");
     let ended = run.stop();
     let problem = ended.instance.stats(&RowFilter::default()).unwrap_err();
     assert_eq!((problem.status, &*problem.detail), (503, "the run has ended"));

@@ -75,7 +75,7 @@ impl Lock {
             if let Some(lock) = Self::attempt(path)? {
                 return Ok(lock);
             }
-            let (waited, holder) = (begin.elapsed(), holder_of(path));
+            let (waited, holder) = (begin.elapsed(), Self::holder(path));
             if patience.interruptible && interrupt::is_interrupted() {
                 return Err(LockError::Interrupted { path: path.into(), holder });
             }
@@ -102,7 +102,11 @@ impl Lock {
 
     /// The process that holds a lock, from the file's contents.
     pub fn holder(path: &Path) -> Option<u32> {
-        holder_of(path)
+        let mut text = String::new();
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        file.take(LONGEST).read_to_string(&mut text).ok()?;
+        text.lines().next()?.trim().parse().ok()
     }
 
     /// The lock that a killed process has left. Its file is removed with it.
@@ -187,14 +191,6 @@ impl Drop for Lock {
         // this one would not free the lock.
         let _ = self.file.unlock();
     }
-}
-
-fn holder_of(path: &Path) -> Option<u32> {
-    let mut text = String::new();
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.take(LONGEST).read_to_string(&mut text).ok()?;
-    text.lines().next()?.trim().parse().ok()
 }
 
 /// The name and id of a process.

@@ -1,26 +1,18 @@
 //! An agent: a service that runs the scenarios which clients send over its API.
 
 use crate::event_log::{EventLog, Format};
-use crate::notify::Manager;
+use crate::notify::{Manager, ServiceSignals};
 use crate::part_files::PartFolder;
 use crate::parts::{Order, Parts};
-use crate::served::{PreparedScenario, ServedScenario};
+use crate::served::{PreparedScenario, ServedScenario, status};
 use anyhow::Context;
 use longwire_control::{Web, WebServer};
-use longwire_lab::{CommandRole, keep_for};
 use longwire_report::output::chain;
 use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
-use longwire_rundir::StopSignals;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-
-/// Interval between checks of the parts and of requests.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How an agent runs.
 #[derive(Debug)]
@@ -44,12 +36,7 @@ pub fn serve_agent(options: AgentOptions) -> anyhow::Result<()> {
     let log = Arc::new(EventLog::new(log_format));
     let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
     let folder = PartFolder::open(&folder)?;
-    // Before the first thread: each has its own.
-    let role = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
-    keep_for(role).context("giving up what root need not keep")?;
-    let reload = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
-    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM, SIGQUIT]).context("catching signals")?;
+    let signals = ServiceSignals::catch(group)?;
     sweep()?;
     let (orders, ordered) = channel();
     let parts = Arc::new(Parts::new(folder, orders, Arc::clone(&log)));
@@ -58,8 +45,8 @@ pub fn serve_agent(options: AgentOptions) -> anyhow::Result<()> {
     log.info("ready", &[("address", address.into()), ("pid", std::process::id().into())]);
     manager.ready("waiting for parts");
     let mut runs = Runs { parts, running: Vec::new(), group, log };
-    while !signals.within(LOOK) {
-        if reload.swap(false, Ordering::Relaxed) {
+    while !signals.ask_to_stop() {
+        if signals.ask_to_reload() {
             manager.reloading();
             if let Err(error) = web.read_again() {
                 runs.log.error("access-not-reloaded", &[("error", error.to_string().into())]);
@@ -138,13 +125,6 @@ impl Runs {
 
     /// A line about them, for the service manager.
     fn status(&self) -> String {
-        match self.running.len() {
-            0 => "waiting for parts".into(),
-            count @ 9.. => format!("running {count} parts"),
-            _ => {
-                let names: Vec<&str> = self.running.iter().map(ServedScenario::name).collect();
-                format!("running {}", names.join(", "))
-            }
-        }
+        if self.running.is_empty() { "waiting for parts".into() } else { status(&self.running, "parts") }
     }
 }

@@ -16,27 +16,6 @@ pub enum Format {
     Json,
 }
 
-/// The severity of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Something happened as intended.
-    Info,
-    /// Something was not done; the service goes on.
-    Warning,
-    /// Something failed.
-    Error,
-}
-
-impl Level {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
 /// Writes events as whole lines.
 #[derive(Debug)]
 pub struct EventLog {
@@ -55,20 +34,20 @@ impl EventLog {
 
     /// Logs something that happened as intended.
     pub fn info(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Info, event, fields);
+        self.write("info", event, fields);
     }
 
-    /// Logs something that was not done.
+    /// Logs something that was not done; the service goes on.
     pub fn warning(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Warning, event, fields);
+        self.write("warning", event, fields);
     }
 
     /// Logs a failure.
     pub fn error(&self, event: &str, fields: &[Field<'_>]) {
-        self.write(Level::Error, event, fields);
+        self.write("error", event, fields);
     }
 
-    fn write(&self, level: Level, event: &str, fields: &[Field<'_>]) {
+    fn write(&self, level: &str, event: &str, fields: &[Field<'_>]) {
         let line = line(self.format, longwire_clock::realtime(), (level, event), fields);
         let _whole = self.writing.lock();
         // If the log can't be written, that can't be logged either.
@@ -76,14 +55,14 @@ impl EventLog {
     }
 }
 
-fn line(format: Format, now: Nanos, (level, event): (Level, &str), fields: &[Field<'_>]) -> String {
+fn line(format: Format, now: Nanos, (level, event): (&str, &str), fields: &[Field<'_>]) -> String {
     let time = timestamp(now);
     match format {
         Format::Json => {
             let head = [
                 ("time", time.into()),
                 ("time_ns", now.0.into()),
-                ("level", level.word().into()),
+                ("level", level.into()),
                 ("event", event.into()),
             ];
             let all: Map<String, Value> =
@@ -92,7 +71,7 @@ fn line(format: Format, now: Nanos, (level, event): (Level, &str), fields: &[Fie
         }
         Format::Text => {
             let fields = fields.iter().map(|(key, value)| format!(" {key}={}", plain(value)));
-            let text = format!("{time} {} {event}{}", level.word(), fields.collect::<String>());
+            let text = format!("{time} {level} {event}{}", fields.collect::<String>());
             printable(&text).into_owned()
         }
     }
@@ -136,17 +115,17 @@ mod tests {
     #[test]
     fn a_line_is_an_event() {
         let fields = [("scenario", Value::from("dsl")), ("file", "a b.toml".into()), ("changes", 3.into())];
-        let text = line(Format::Text, Nanos::ZERO, (Level::Info, "applied"), &fields);
+        let text = line(Format::Text, Nanos::ZERO, ("info", "applied"), &fields);
         let expected = "1970-01-01T00:00:00.000Z info applied scenario=dsl file=\"a b.toml\" changes=3";
         assert_eq!(text, expected);
-        let json = line(Format::Json, Nanos(7), (Level::Error, "failed"), &fields);
+        let json = line(Format::Json, Nanos(7), ("error", "failed"), &fields);
         let read: Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&read["time_ns"], &read["level"]), (&7.into(), &"error".into()));
         assert_eq!((&read["event"], &read["changes"]), (&"failed".into(), &3.into()));
         // A name can neither begin a line nor steer the terminal.
         let hostile = [("link", Value::from("a\nb\u{1b}[2J"))];
         for format in [Format::Text, Format::Json] {
-            let line = line(format, Nanos::ZERO, (Level::Info, "changed"), &hostile);
+            let line = line(format, Nanos::ZERO, ("info", "changed"), &hostile);
             assert!(!line.contains(['\n', '\u{1b}']), "{line}");
         }
     }

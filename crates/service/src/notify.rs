@@ -1,11 +1,53 @@
-//! Reports to the service manager (sd_notify(3)): datagrams to the socket in `NOTIFY_SOCKET`.
+//! The service manager: its signals, and reports to it (sd_notify(3)), which are datagrams to the socket in
+//! `NOTIFY_SOCKET`.
 
+use anyhow::Context;
+use longwire_lab::{CommandRole, keep_for};
+use longwire_rundir::StopSignals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsStr;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Interval between two looks at what a service runs, and at requests.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The signals that the manager, or a user, sends a service.
+pub struct ServiceSignals {
+    reload: Arc<AtomicBool>,
+    stop: StopSignals,
+}
+
+impl ServiceSignals {
+    /// Gives up what root need not keep, before the first thread, because each has its own; then catches the
+    /// signals. `group` may use the API.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn catch(group: Option<u32>) -> anyhow::Result<Self> {
+        let role = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
+        keep_for(role).context("giving up what root need not keep")?;
+        let reload = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
+        let stop = StopSignals::catch_these(&[SIGINT, SIGTERM, SIGQUIT]).context("catching signals")?;
+        Ok(Self { reload, stop })
+    }
+
+    /// Whether the service is to end; waits a moment for that.
+    pub fn ask_to_stop(&self) -> bool {
+        self.stop.within(LOOK)
+    }
+
+    /// Whether the service is to read its files again; asking clears it.
+    pub fn ask_to_reload(&self) -> bool {
+        self.reload.swap(false, Ordering::Relaxed)
+    }
+}
 
 /// The service manager's socket, if there is one.
 #[derive(Debug)]

@@ -37,10 +37,8 @@ pub struct Parts {
 }
 
 struct Part {
-    run: String,
-    load_ppm: Option<u64>,
-    condition: Condition,
-    error: Option<String>,
+    /// Without its report.
+    state: PartState,
     report: Option<Value>,
     instance: Option<Arc<RunningInstance>>,
 }
@@ -56,13 +54,7 @@ enum Reserved {
 impl Part {
     /// Whether it runs or soon will, or has not ended yet.
     const fn is_alive(&self) -> bool {
-        matches!(self.condition, Condition::Starting | Condition::Running | Condition::Ending)
-    }
-
-    fn state(&self, name: &str) -> PartState {
-        let &Self { ref run, load_ppm, condition, ref error, .. } = self;
-        let (name, run, error) = (name.into(), run.clone(), error.clone());
-        PartState { name, run, condition, load_ppm, error, report: None }
+        matches!(self.state.condition, Condition::Starting | Condition::Running | Condition::Ending)
     }
 }
 
@@ -74,7 +66,7 @@ impl Parts {
 
     /// Notes that a part runs.
     pub fn runs(&self, name: &str, instance: Option<Arc<RunningInstance>>) {
-        self.note(name, |part| (part.condition, part.instance) = (Condition::Running, instance));
+        self.note(name, |part| (part.state.condition, part.instance) = (Condition::Running, instance));
     }
 
     /// Notes that a part has ended: with an error if by itself, with a report if it has run. Its files are
@@ -85,8 +77,8 @@ impl Parts {
             self.log.error("not-removed", &fields);
         }
         self.note(name, |part| {
-            part.condition = if error.is_some() { Condition::Failed } else { Condition::Ended };
-            (part.error, part.report, part.instance) = (error, report, None);
+            part.state.condition = if error.is_some() { Condition::Failed } else { Condition::Ended };
+            (part.state.error, part.report, part.instance) = (error, report, None);
         });
     }
 
@@ -105,11 +97,11 @@ impl Parts {
     fn reserve(&self, name: &str, ask: &PartRequest) -> Result<Reserved, AgentError> {
         let mut all = self.all();
         match all.get(name).filter(|part| part.is_alive()) {
-            Some(part) if part.run == ask.run && part.condition != Condition::Ending => {
-                return Ok(Reserved::Running(part.state(name)));
+            Some(Part { state, .. }) if state.run == ask.run && state.condition != Condition::Ending => {
+                return Ok(Reserved::Running(state.clone()));
             }
             Some(part) => {
-                let other = &part.run;
+                let other = &part.state.run;
                 let reason =
                     format!("\"{name}\" is still here, of run {other}: end it, or take another name");
                 return Err(AgentError::Refused(reason));
@@ -120,9 +112,10 @@ impl Parts {
             }
             None => {}
         }
-        let (run, load_ppm, condition) = (ask.run.clone(), ask.load_ppm, Condition::Starting);
-        let part = Part { run, load_ppm, condition, error: None, report: None, instance: None };
-        Ok(Reserved::Taken(all.insert(name.to_owned(), part)))
+        let (name, run, load_ppm) = (name.to_owned(), ask.run.clone(), ask.load_ppm);
+        let condition = Condition::Starting;
+        let state = PartState { name: name.clone(), run, condition, load_ppm, error: None, report: None };
+        Ok(Reserved::Taken(all.insert(name, Part { state, report: None, instance: None })))
     }
 
     /// Gives back a name that was taken, to the part that had it before, if any.
@@ -157,14 +150,14 @@ impl Agent for Parts {
             pid: std::process::id(),
             started_ns: self.started.0,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            parts: self.all().iter().map(|(name, part)| part.state(name)).collect(),
+            parts: self.all().values().map(|part| part.state.clone()).collect(),
         }
     }
 
     fn part(&self, name: &str) -> Result<PartState, AgentError> {
         let all = self.all();
         let part = all.get(name).ok_or_else(|| AgentError::Unknown(name.into()))?;
-        Ok(PartState { report: part.report.clone(), ..part.state(name) })
+        Ok(PartState { report: part.report.clone(), ..part.state.clone() })
     }
 
     fn start(&self, name: &str, ask: &PartRequest) -> Result<PartState, AgentError> {
@@ -190,23 +183,23 @@ impl Agent for Parts {
     fn end(&self, name: &str) -> Result<PartState, AgentError> {
         let mut all = self.all();
         let part = all.get_mut(name).ok_or_else(|| AgentError::Unknown(name.into()))?;
-        match part.condition {
+        match part.state.condition {
             Condition::Starting => {
                 return Err(AgentError::Refused(format!("\"{name}\" is starting: end it when it runs")));
             }
             Condition::Running => {
-                part.condition = Condition::Ending;
+                part.state.condition = Condition::Ending;
                 // Without that thread the agent is ending, and all parts with it.
                 let _ = self.orders.send(Order::End(name.into()));
             }
             Condition::Ending => {}
             Condition::Ended | Condition::Failed => {
-                let state = PartState { report: part.report.take(), ..part.state(name) };
+                let state = PartState { report: part.report.take(), ..part.state.clone() };
                 all.remove(name);
                 return Ok(state);
             }
         }
-        Ok(part.state(name))
+        Ok(part.state.clone())
     }
 
     fn instance(&self, name: &str) -> Option<Arc<dyn Instance>> {
@@ -238,14 +231,15 @@ mod tests {
         let (orders, ordered) = channel();
         let log = Arc::new(EventLog::new(Format::Text));
         let parts = Parts::new(PartFolder::open(&folder).unwrap(), orders, log);
-        let ended = Part {
+        let state = PartState {
+            name: "old".into(),
             run: "1".into(),
-            load_ppm: Some(7),
             condition: Condition::Ended,
+            load_ppm: Some(7),
             error: None,
-            report: Some(json!({ "command": "run" })),
-            instance: None,
+            report: None,
         };
+        let ended = Part { state, report: Some(json!({ "command": "run" })), instance: None };
         parts.all().insert("old".into(), ended);
         let before = parts.part("old").unwrap();
         let wrong =

@@ -112,6 +112,15 @@ impl PreparedScenario {
     }
 }
 
+/// A line about what runs, for the service manager; `what` they are called if they are many.
+pub fn status(all: &[ServedScenario], what: &str) -> String {
+    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(ServedScenario::name).collect();
+    match names.len() {
+        0..=8 => format!("running {}", names.join(", ")),
+        count => format!("running {count} {what}"),
+    }
+}
+
 impl ServedScenario {
     /// Its name.
     pub fn name(&self) -> &str {

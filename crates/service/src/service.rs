@@ -1,24 +1,19 @@
 //! The service: all its scenarios, from start to end.
 
 use crate::event_log::{EventLog, Format};
-use crate::notify::Manager;
+use crate::notify::{Manager, ServiceSignals};
 use crate::scenarios::{ScenarioArg, named};
-use crate::served::{PreparedScenario, ServedScenario};
+use crate::served::{PreparedScenario, ServedScenario, status};
 use crate::state;
 use anyhow::Context;
 use longwire_control::{Web, WebError};
-use longwire_lab::{CommandRole, keep_for};
 use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::sweep;
-use longwire_rundir::StopSignals;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// Interval between checks of the scenarios.
-const LOOK: Duration = Duration::from_millis(50);
+/// What the service runs, if that is much.
+const PLURAL: &str = "scenarios";
 
 /// What a service runs, and how.
 #[derive(Debug)]
@@ -52,11 +47,7 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
         // Before the first thread, since it may enter a user namespace.
         prepared.push(PreparedScenario::new(named, folder.as_deref(), &log)?);
     }
-    let role = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
-    keep_for(role).context("giving up what root need not keep")?;
-    let reload = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
-    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM, SIGQUIT]).context("catching signals")?;
+    let signals = ServiceSignals::catch(group)?;
     sweep()?;
     let mut all = Vec::new();
     for (place, one) in (0u16..).zip(prepared) {
@@ -67,8 +58,8 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
         all.push(one.start((group, web), &records, &log)?);
     }
     log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
-    manager.ready(&status(&all));
-    let is_well = watch(&mut all, (&signals, &reload, web.as_ref()), &mut manager, &log);
+    manager.ready(&status(&all, PLURAL));
+    let is_well = watch(&mut all, (&signals, web.as_ref()), &mut manager, &log);
     manager.stopping();
     all.iter_mut().for_each(|served| drop(served.stop(&log)));
     Ok(is_well)
@@ -77,18 +68,18 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
 /// Waits for a signal, the failure of a scenario, or the end of all. Returns whether none has failed.
 fn watch(
     all: &mut [ServedScenario],
-    (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
+    (signals, web): (&ServiceSignals, Option<&Web>),
     manager: &mut Manager,
     log: &EventLog,
 ) -> bool {
-    while !signals.within(LOOK) {
-        if reload.swap(false, Ordering::Relaxed) {
+    while !signals.ask_to_stop() {
+        if signals.ask_to_reload() {
             manager.reloading();
             if let Some(error) = web.and_then(|web| web.read_again().err()) {
                 log.error("access-not-reloaded", &[("error", error.to_string().into())]);
             }
             all.iter().for_each(|served| served.read_again(log));
-            manager.ready(&status(all));
+            manager.ready(&status(all, PLURAL));
         }
         all.iter().for_each(|served| served.log_record_faults(log));
         if all.iter().any(ServedScenario::is_broken) {
@@ -97,7 +88,7 @@ fn watch(
         }
         if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
             drop(stopped.stop(log));
-            manager.ready(&status(all));
+            manager.ready(&status(all, PLURAL));
         }
         if !all.iter().any(ServedScenario::runs) {
             return true;
@@ -108,13 +99,4 @@ fn watch(
     }
     log.info("stopping", &[]);
     true
-}
-
-/// A line about the service, for the service manager.
-fn status(all: &[ServedScenario]) -> String {
-    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(ServedScenario::name).collect();
-    match names.len() {
-        0..=8 => format!("running {}", names.join(", ")),
-        count => format!("running {count} scenarios"),
-    }
 }

@@ -44,9 +44,7 @@ pub(crate) fn in_order<'t, 'i>(
 /// # Errors
 /// If a value is no list and no range.
 pub(crate) fn settings(section: &str, table: &DeTable<'_>) -> Result<Vec<AxisSetting>, Fault> {
-    let mut all = Vec::new();
-    add_settings((section, ""), table, &mut all, &list)?;
-    Ok(all)
+    read_settings((section, ""), table, &list)
 }
 
 /// The settings of a table, each with a single value.
@@ -54,9 +52,7 @@ pub(crate) fn settings(section: &str, table: &DeTable<'_>) -> Result<Vec<AxisSet
 /// # Errors
 /// If a value is a list.
 pub(crate) fn fixed(section: &str, table: &DeTable<'_>) -> Result<Vec<AxisSetting>, Fault> {
-    let mut all = Vec::new();
-    add_settings((section, ""), table, &mut all, &single)?;
-    Ok(all)
+    read_settings((section, ""), table, &single)
 }
 
 /// The single value of a setting.
@@ -71,18 +67,17 @@ fn single(field: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Faul
 /// Reads the values of a setting; the first parameter is its field in errors.
 type ReadValues<'r> = &'r dyn Fn(&str, &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault>;
 
-fn add_settings(
+fn read_settings(
     (section, prefix): (&str, &str),
     table: &DeTable<'_>,
-    all: &mut Vec<AxisSetting>,
     read: ReadValues<'_>,
-) -> Result<(), Fault> {
+) -> Result<Vec<AxisSetting>, Fault> {
+    let mut all = Vec::new();
     for (key, value) in in_order(table) {
         let target = format!("{prefix}{}", key.get_ref());
         match value.get_ref() {
             DeValue::Table(inner) if !is_range(inner) => {
-                let prefix = format!("{target}.");
-                add_settings((section, &*prefix), inner, all, read)?;
+                all.extend(read_settings((section, &format!("{target}.")), inner, read)?);
             }
             _ => {
                 let values = read(&format!("{section}, {target}"), value)?;
@@ -90,7 +85,7 @@ fn add_settings(
             }
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Whether a table is a range rather than an object with settings: a source has a setting `to`, but that is a

@@ -31,16 +31,8 @@ struct Sums {
     points: Vec<(f64, f64, u32)>,
 }
 
-/// What a column's numbers are shown in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Milliseconds,
-    MegabitsPerSecond,
-    Kilobytes,
-    Packets,
-    Percent,
-    Plain,
-}
+/// What a column's numbers are shown in; empty if they are just numbers.
+type Unit = &'static str;
 
 impl Curves {
     /// The curves of column `y` over column `x`.
@@ -65,17 +57,15 @@ impl Curves {
             add(&mut sums, name.collect::<Vec<_>>().join(", "), (at, value));
         }
         ensure!(!sums.is_empty(), "no row has a number in both {x} and {y}");
-        let [of_x, of_y] = units.map(|unit| unit.unwrap_or(Unit::Plain));
-        Ok(Self {
-            labels: [of_x.label(x), of_y.label(y)],
-            curves: sums.into_iter().map(Sums::means).collect(),
-        })
+        let [of_x, of_y] = units.map(Option::unwrap_or_default);
+        let labels = [label(x, of_x), label(y, of_y)];
+        Ok(Self { labels, curves: sums.into_iter().map(Sums::means).collect() })
     }
 }
 
 /// Notes the unit of an axis's number, of which 0 needs none. Whether the numbers before have the same.
 fn joined(unit: &mut Option<Unit>, (value, own): (f64, Unit)) -> bool {
-    (value == 0.0 && own == Unit::Plain) || *unit.get_or_insert(own) == own
+    (value == 0.0 && own.is_empty()) || *unit.get_or_insert(own) == own
 }
 
 /// Adds a value to the point at its place of the curve with this name.
@@ -99,32 +89,23 @@ impl Sums {
     }
 }
 
-impl Unit {
-    /// The axis's label.
-    fn label(self, column: &str) -> String {
-        match self {
-            Self::Milliseconds => format!("{column}, ms"),
-            Self::MegabitsPerSecond => format!("{column}, Mbit/s"),
-            Self::Kilobytes => format!("{column}, kB"),
-            Self::Packets => format!("{column}, packets"),
-            Self::Percent => format!("{column}, %"),
-            Self::Plain => column.into(),
-        }
-    }
+/// The axis's label.
+fn label(column: &str, unit: Unit) -> String {
+    if unit.is_empty() { column.into() } else { format!("{column}, {unit}") }
 }
 
 /// The number in a column, in its unit, 0 for drops of which there were none; none if there is no number.
 fn number(line: &Line, column: &str) -> Option<(f64, Unit)> {
     let Some(value) = line.get(column) else {
-        return RowTable::has_none(line, column).then_some((0.0, Unit::Plain));
+        return RowTable::has_none(line, column).then_some((0.0, ""));
     };
     match value {
         Value::Number(number) => {
             let number = number.as_f64()?;
             Some(match column {
-                _ if is_time(column) => (number / 1e6, Unit::Milliseconds),
-                _ if column.ends_with("bit_per_s") => (number / 1e6, Unit::MegabitsPerSecond),
-                _ => (number, Unit::Plain),
+                _ if is_time(column) => (number / 1e6, "ms"),
+                _ if column.ends_with("bit_per_s") => (number / 1e6, "Mbit/s"),
+                _ => (number, ""),
             })
         }
         Value::String(text) => quantity(text),
@@ -140,17 +121,17 @@ fn is_time(column: &str) -> bool {
 /// A setting's value as a number.
 fn quantity(text: &str) -> Option<(f64, Unit)> {
     if let Ok(number) = text.parse::<f64>() {
-        return Some((number, Unit::Plain));
+        return Some((number, ""));
     }
     let rate = text.parse::<Rate>().ok().filter(|rate| *rate != Rate::UNLIMITED);
-    let time = || text.parse::<Nanos>().ok().map(|time| (time.0 as f64 / 1e6, Unit::Milliseconds));
-    let size = || text.parse::<Bytes>().ok().map(|size| (size.0 as f64 / 1e3, Unit::Kilobytes));
-    let share = || text.parse::<Probability>().ok().map(|share| (share.as_f64() * 100.0, Unit::Percent));
+    let time = || text.parse::<Nanos>().ok().map(|time| (time.0 as f64 / 1e6, "ms"));
+    let size = || text.parse::<Bytes>().ok().map(|size| (size.0 as f64 / 1e3, "kB"));
+    let share = || text.parse::<Probability>().ok().map(|share| (share.as_f64() * 100.0, "%"));
     let packets = || {
         let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"))?;
-        Some((number.trim().parse::<f64>().ok()?, Unit::Packets))
+        Some((number.trim().parse::<f64>().ok()?, "packets"))
     };
-    let rate = rate.map(|rate| (rate.as_f64() / 1e6, Unit::MegabitsPerSecond));
+    let rate = rate.map(|rate| (rate.as_f64() / 1e6, "Mbit/s"));
     rate.or_else(time).or_else(size).or_else(share).or_else(packets)
 }
 
@@ -160,11 +141,11 @@ mod tests {
 
     #[test]
     fn settings_are_numbers_in_their_units() {
-        assert_eq!(quantity("1500 kbit/s"), Some((1.5, Unit::MegabitsPerSecond)));
-        assert_eq!(quantity("5ms"), Some((5.0, Unit::Milliseconds)));
-        assert_eq!(quantity("64 kB"), Some((64.0, Unit::Kilobytes)));
-        assert_eq!(quantity("12"), Some((12.0, Unit::Plain)));
-        assert_eq!(quantity("20 packets"), Some((20.0, Unit::Packets)));
+        assert_eq!(quantity("1500 kbit/s"), Some((1.5, "Mbit/s")));
+        assert_eq!(quantity("5ms"), Some((5.0, "ms")));
+        assert_eq!(quantity("64 kB"), Some((64.0, "kB")));
+        assert_eq!(quantity("12"), Some((12.0, "")));
+        assert_eq!(quantity("20 packets"), Some((20.0, "packets")));
         assert_eq!(quantity("codel"), None);
         assert_eq!(quantity("unlimited"), None);
     }
@@ -174,8 +155,8 @@ mod tests {
         let mut line = Line::default();
         line.push("link.lab_ns1.out_packets", 7);
         line.push("source.lab_ns1.delay_ns_p95", 2_000_000);
-        assert_eq!(number(&line, "link.lab_ns1.out_packets"), Some((7.0, Unit::Plain)));
-        assert_eq!(number(&line, "source.lab_ns1.delay_ns_p95"), Some((2.0, Unit::Milliseconds)));
+        assert_eq!(number(&line, "link.lab_ns1.out_packets"), Some((7.0, "")));
+        assert_eq!(number(&line, "source.lab_ns1.delay_ns_p95"), Some((2.0, "ms")));
     }
 
     #[test]

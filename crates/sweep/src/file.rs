@@ -2,6 +2,7 @@
 
 use crate::axis::{Axis, AxisSetting, fixed, in_order, scalar, settings};
 use crate::fault::Fault;
+use longwire_scenario::name_hint;
 use longwire_units::Nanos;
 use std::ops::Range;
 use toml::Spanned;
@@ -58,12 +59,7 @@ impl SweepFile {
                 "zip" => file.axes.extend(zipped(value)?),
                 other => {
                     let what = format!("there is no key \"{}\"", other.escape_debug());
-                    let near = longwire_scenario::suggestion(other, KEYS);
-                    let fix = near.map_or_else(
-                        || format!("there are {}", KEYS.join(", ")),
-                        |near| format!("did you mean \"{near}\"?"),
-                    );
-                    return Err(Fault::new(key.span(), "", what, fix));
+                    return Err(Fault::new(key.span(), "", what, name_hint(other, &KEYS)));
                 }
             }
         }

@@ -11,7 +11,6 @@ mod curves;
 mod fault;
 mod file;
 mod line;
-mod named_files;
 mod outcome;
 mod range;
 mod result;

@@ -3,7 +3,7 @@
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// The row of a task: names of columns and their values, in order. Its first columns are `task` and `sweep`,
 /// followed by the settings of the axes, `seed`, `status` and `error`.
@@ -38,13 +38,8 @@ impl Line {
 
     /// The row as a line of JSON, with the newline.
     pub fn to_json(&self) -> String {
-        let mut text = String::from("{");
-        for (at, (column, value)) in self.columns().enumerate() {
-            let gap = if at == 0 { "" } else { ", " };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{gap}{}: {value}", Value::from(column));
-        }
-        text + "}\n"
+        let columns = self.columns().map(|(column, value)| format!("{}: {value}", Value::from(column)));
+        format!("{{{}}}\n", columns.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -4,18 +4,17 @@ use crate::axis::AxisSetting;
 use crate::fault::Fault;
 use crate::file::SweepFile;
 use crate::line::Line;
-use crate::named_files;
 use crate::result;
 use crate::task::Task;
 use anyhow::{Context, anyhow, ensure};
 use longwire_run::comparison::{StartSetting, StartSettingError, with_settings};
-use longwire_run::named_files::quoted;
+use longwire_run::named_files::{named_files, quoted};
 use longwire_run::port_files::PortFiles;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::str::FromStr;
@@ -221,9 +220,25 @@ fn fingerprint(file: &SweepFile, plan: &Plan) -> String {
     let all = (env!("CARGO_PKG_VERSION"), &*plan.text, time, &file.seeds, &file.columns, fixed, axes);
     let mut hash = Sha256::new_with_prefix(format!("{all:?}"));
     let values = file.settings().flat_map(|setting| &setting.values).map(String::as_str);
-    named_files::add_contents(&mut hash, plan.folder(), quoted(&plan.text).chain(values));
+    for path in named_files(plan.folder(), quoted(&plan.text).chain(values)) {
+        // A file that can't be read fails the tasks that need it.
+        if let Ok(content) = hash_of(&path) {
+            hash.update(content);
+        }
+    }
     let text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     text[..FINGERPRINT].into()
+}
+
+/// The hash of a file's content.
+fn hash_of(path: &Path) -> io::Result<[u8; 32]> {
+    let (mut file, mut hash, mut chunk) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(hash.finalize().into()),
+            length => hash.update(&chunk[..length]),
+        }
+    }
 }
 
 /// Numbers of tasks: `5`, `0-9`, `0-9,17`.

@@ -17,65 +17,59 @@ const MOST_EVENTS: usize = 1000;
 const MOST_COUNTED: usize = 100_000;
 
 /// Whose instance is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InstanceOwner {
     /// The run of this process, which ends with it.
     ThisProcess,
     /// Another process's.
+    #[default]
     OtherProcess,
 }
 
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tab {
-    Links,
-    Sources,
-    Media,
-    Ports,
-    Routers,
-    Flows,
-    Forwarders,
-    Events,
+pub(crate) struct Tab {
+    /// What its rows are, if they are objects, and not events.
+    pub(crate) kind: Option<Kind>,
 }
 
 impl Tab {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Links,
-        Self::Sources,
-        Self::Media,
-        Self::Ports,
-        Self::Routers,
-        Self::Flows,
-        Self::Forwarders,
-        Self::Events,
+    pub(crate) const LINKS: Self = Self::of(Kind::Link);
+    pub(crate) const EVENTS: Self = Self { kind: None };
+    const ALL: [Self; 8] = [
+        Self::LINKS,
+        Self::of(Kind::Source),
+        Self::of(Kind::Medium),
+        Self::of(Kind::Port),
+        Self::of(Kind::Router),
+        Self::of(Kind::Flow),
+        Self::of(Kind::Forwarder),
+        Self::EVENTS,
     ];
 
-    /// What its rows are, if they are objects.
-    pub(crate) const fn kind(self) -> Option<Kind> {
-        Some(match self {
-            Self::Links => Kind::Link,
-            Self::Sources => Kind::Source,
-            Self::Media => Kind::Medium,
-            Self::Ports => Kind::Port,
-            Self::Routers => Kind::Router,
-            Self::Flows => Kind::Flow,
-            Self::Forwarders => Kind::Forwarder,
-            Self::Events => return None,
-        })
+    pub(crate) const fn of(kind: Kind) -> Self {
+        Self { kind: Some(kind) }
     }
 
     pub(crate) const fn word(self) -> &'static str {
-        match self.kind() {
+        match self.kind {
             Some(kind) => kind.collection(),
             None => "events",
         }
     }
 }
 
+impl Default for Tab {
+    fn default() -> Self {
+        Self::LINKS
+    }
+}
+
 /// What keys mean.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Mode {
     /// They move and choose.
+    #[default]
     Watch,
     /// They are what is looked for.
     Search(LineEdit),
@@ -88,6 +82,7 @@ pub(crate) enum Mode {
 }
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct App {
     pub(crate) owner: InstanceOwner,
     pub(crate) name: String,
@@ -118,26 +113,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(owner: InstanceOwner, name: String, dashboard: Option<String>) -> Self {
-        Self {
-            owner,
-            name,
-            dashboard,
-            tab: Tab::Links,
-            lists: HashMap::new(),
-            mode: Mode::Watch,
-            look: None,
-            history: History::default(),
-            log: VecDeque::new(),
-            after: 0,
-            description: Value::Null,
-            pace: None,
-            paused: false,
-            too_many: None,
-            trouble: None,
-            done: None,
-            gone: None,
-            refresh: false,
-        }
+        Self { owner, name, dashboard, ..Self::default() }
     }
 
     pub(crate) fn list(&mut self) -> &mut List {
@@ -147,7 +123,7 @@ impl App {
     /// What the screen shows, to be asked for.
     pub(crate) fn wanted(&mut self) -> ViewRequest {
         let choice = self.list().choice();
-        ViewRequest { kind: self.tab.kind(), choice, after: self.after }
+        ViewRequest { kind: self.tab.kind, choice, after: self.after }
     }
 
     pub(crate) fn summary(&self) -> Option<&Summary> {
@@ -157,7 +133,7 @@ impl App {
     /// The rows that are known of the open table.
     pub(crate) fn page(&self) -> Option<&ObjectPage> {
         let look = self.look.as_ref()?;
-        look.page.as_ref().filter(|_| look.wanted.kind == self.tab.kind())
+        look.page.as_ref().filter(|_| look.wanted.kind == self.tab.kind)
     }
 
     /// The object that is selected.
@@ -168,12 +144,12 @@ impl App {
 
     /// The tables that have rows.
     pub(crate) fn tabs(&self) -> Vec<(Tab, usize)> {
-        let number = |tab: Tab| match (tab.kind(), self.summary()) {
+        let number = |tab: Tab| match (tab.kind, self.summary()) {
             (None, _) => self.log.len(),
             (Some(kind), Some(summary)) => summary.objects.get(kind.collection()).copied().unwrap_or(0),
             (Some(_), None) => 0,
         };
-        let always = [Tab::Links, Tab::Events];
+        let always = [Tab::LINKS, Tab::EVENTS];
         let all = Tab::ALL.into_iter().map(|tab| (tab, number(tab)));
         all.filter(|(tab, number)| *number > 0 || always.contains(tab) || *tab == self.tab).collect()
     }
@@ -184,7 +160,7 @@ impl App {
         let at = tabs.iter().position(|(tab, _)| *tab == self.tab).unwrap_or(0);
         let step = if forward { 1 } else { tabs.len() - 1 };
         self.tab = tabs[(at + step) % tabs.len()].0;
-        if self.tab == Tab::Events {
+        if self.tab == Tab::EVENTS {
             let events = self.log.len();
             self.list().set_total(events);
         }
@@ -192,7 +168,7 @@ impl App {
 
     /// A change of the selected object, to be written; of a duplex link's directions both, if wanted.
     pub(crate) fn edit(&mut self, both: bool) -> Option<Edit> {
-        let kind = self.tab.kind()?;
+        let kind = self.tab.kind?;
         let object = self.selected()?;
         let (name, settings) = (object.name.clone(), object.settings.clone());
         let duplex = [".forward", ".backward"].into_iter().find_map(|tail| name.strip_suffix(tail));
@@ -242,19 +218,19 @@ impl App {
         self.log.extend(look.events.log.iter().cloned());
         let extra = self.log.len().saturating_sub(MOST_EVENTS);
         self.log.drain(..extra);
-        if self.look.is_none() && self.tab == Tab::Links {
+        if self.look.is_none() && self.tab == Tab::LINKS {
             // A net without links has something else to show.
             let has_rows = |tab: &Tab| {
-                tab.kind()
+                tab.kind
                     .is_some_and(|kind| look.summary.objects.get(kind.collection()).is_some_and(|n| *n > 0))
             };
-            self.tab = Tab::ALL.into_iter().find(has_rows).unwrap_or(Tab::Links);
+            self.tab = Tab::ALL.into_iter().find(has_rows).unwrap_or(Tab::LINKS);
         }
-        if let (Some(page), true) = (&look.page, look.wanted.kind == self.tab.kind()) {
+        if let (Some(page), true) = (&look.page, look.wanted.kind == self.tab.kind) {
             self.history.add(page);
             self.list().take(page);
         }
-        if self.tab == Tab::Events {
+        if self.tab == Tab::EVENTS {
             let events = self.log.len();
             self.list().set_total(events);
         }

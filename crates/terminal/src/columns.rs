@@ -68,9 +68,14 @@ fn plain(text: impl Into<String>) -> Cell {
     (text.into(), Mood::Plain)
 }
 
+/// What is not known yet.
+fn unknown() -> Cell {
+    ("-".into(), Mood::Faint)
+}
+
 /// A number that may not be known yet.
 fn or_none<T>(number: Option<T>, text: fn(T) -> String) -> Cell {
-    number.map_or(("-".into(), Mood::Faint), |number| plain(text(number)))
+    number.map_or_else(unknown, |number| plain(text(number)))
 }
 
 fn time(ns: u64) -> String {
@@ -86,8 +91,8 @@ fn pace(packets: f64) -> String {
 }
 
 /// How many packets were lost: zero is no news.
-fn losses(packets: u64) -> Cell {
-    (count(packets), if packets == 0 { Mood::Faint } else { Mood::Warn })
+fn losses(packets: Option<u64>) -> Cell {
+    packets.map_or_else(unknown, |lost| (count(lost), if lost == 0 { Mood::Faint } else { Mood::Warn }))
 }
 
 const NAME: Column = column("name", (0, 4), None, |seen| plain(&*seen.object.name));
@@ -106,7 +111,7 @@ const LINKS: &[Column] = &[
     column("delay", (4, 9), Some(Sort::Delay), |seen| or_none(seen.stat("delay_ns"), time)),
     column("p50", (8, 9), None, |seen| or_none(delays(seen).map(|(median, _)| median), time)),
     column("p99", (7, 9), None, |seen| or_none(delays(seen).map(|(_, high)| high), time)),
-    column("drops", (3, 7), Some(Sort::Dropped), |seen| losses(seen.dropped())),
+    column("drops", (3, 7), Some(Sort::Dropped), |seen| losses(Some(seen.dropped()))),
     column("max late", (9, 9), Some(Sort::Late), |seen| or_none(seen.stat("max_late_ns"), time)),
     column("carried", (11, 9), Some(Sort::Carried), |seen| {
         or_none(seen.stat("out_bytes"), |bytes| shown::bytes(bytes as f64))
@@ -138,7 +143,7 @@ const SOURCES: &[Column] = &[
     column("model", (5, 9), None, |seen| plain(seen.setting("model"))),
     column("sent", (1, 9), None, |seen| or_none(seen.stat("expected"), count)),
     column("received", (2, 9), None, |seen| or_none(seen.stat("measured"), count)),
-    column("lost", (3, 7), None, |seen| seen.stat("lost").map_or_else(|| or_none(None, count), losses)),
+    column("lost", (3, 7), None, |seen| losses(seen.stat("lost"))),
     column("offered", (6, 12), None, |seen| or_none(seen.real("offered_bit_per_s"), shown::rate)),
     column("delivered", (7, 12), None, |seen| or_none(seen.real("delivered_bit_per_s"), shown::rate)),
     column("mean delay", (8, 10), None, |seen| or_none(seen.stat("delay_ns_mean"), time)),
@@ -172,7 +177,7 @@ const ROUTERS: &[Column] = &[
     column("forwarded", (4, 9), None, |seen| or_none(seen.stat("forwarded"), count)),
     column("made", (6, 9), None, |seen| or_none(seen.stat("made"), count)),
     column("for itself", (5, 10), None, |seen| or_none(seen.stat("consumed"), count)),
-    column("dropped", (2, 7), None, |seen| seen.stat("dropped").map_or_else(|| or_none(None, count), losses)),
+    column("dropped", (2, 7), None, |seen| losses(seen.stat("dropped"))),
     column("held", (7, 7), None, |seen| or_none(seen.stat("kept"), count)),
     column("cache hits", (8, 10), None, |seen| {
         or_none(seen.real("cache_hit_rate"), |share| format!("{:.1} %", share * 100.0))
@@ -186,11 +191,10 @@ const FLOWS: &[Column] = &[
     column("out", (2, 12), None, |seen| or_none(seen.per_second("out_bytes"), rate_of_bytes)),
     column("processor", (3, 22), None, |seen| {
         // Nanoseconds of processor time a second.
-        let share = seen.per_second("processor_ns").map(|ns| ns / 1e9);
-        share.map_or_else(|| ("-".into(), Mood::Faint), |share| bar_cell(share, 10))
+        bar_cell(seen.per_second("processor_ns").map(|ns| ns / 1e9))
     }),
     column("inside", (4, 7), None, |seen| or_none(seen.stat("inside"), count)),
-    column("refused", (5, 7), None, |seen| seen.stat("refused").map_or_else(|| or_none(None, count), losses)),
+    column("refused", (5, 7), None, |seen| losses(seen.stat("refused"))),
 ];
 
 const FORWARDERS: &[Column] = &[
@@ -212,14 +216,17 @@ fn of_program(seen: &ShownRow<'_>, field: &str) -> Cell {
 
 /// A bar with what is used of a packet's budget at worst.
 fn budget_cell(of: Option<&Value>) -> Cell {
-    let Some(share) = of.and_then(|of| of["budget_share"].as_f64()) else { return ("-".into(), Mood::Faint) };
-    bar_cell(share, 10)
+    bar_cell(of.and_then(|of| of["budget_share"].as_f64()))
 }
 
+/// Characters of a bar.
+const BAR: usize = 10;
+
 /// `██████░░░░ 61.2 %`
-pub(crate) fn bar_cell(share: f64, cells: usize) -> Cell {
-    let full = ((share.clamp(0.0, 1.0) * cells as f64).round() as usize).min(cells);
-    let bar = "█".repeat(full) + &"░".repeat(cells - full);
+fn bar_cell(share: Option<f64>) -> Cell {
+    let Some(share) = share else { return unknown() };
+    let full = ((share.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
+    let bar = "█".repeat(full) + &"░".repeat(BAR - full);
     let mood = match share {
         0.97.. => Mood::Bad,
         0.7.. => Mood::Warn,
@@ -323,7 +330,7 @@ mod tests {
 
     #[test]
     fn bars_show_shares() {
-        assert_eq!(bar_cell(0.612, 10), ("██████░░░░  61.2 %".into(), Mood::Good));
-        assert_eq!(bar_cell(1.7, 4), ("████ 170.0 %".into(), Mood::Bad));
+        assert_eq!(bar_cell(Some(0.612)), ("██████░░░░  61.2 %".into(), Mood::Good));
+        assert_eq!(bar_cell(Some(1.7)), ("██████████ 170.0 %".into(), Mood::Bad));
     }
 }

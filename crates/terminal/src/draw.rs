@@ -1,7 +1,7 @@
 //! The screen: header, tables' names, the open table, the selected object, the log, and a line for keys.
 
 use crate::app::{App, InstanceOwner, Mode, Tab};
-use crate::columns::{self, Column, GAP, ShownRow, fitting};
+use crate::columns::{self, GAP, ShownRow, fitting};
 use crate::detail;
 use crate::help;
 use crate::input::Edit;
@@ -197,7 +197,7 @@ fn draw_tabs(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 
 /// The table, the selected object, and the log.
 fn draw_body(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    if app.tab == Tab::Events {
+    if app.tab == Tab::EVENTS {
         return draw_events(app, theme, area, buffer);
     }
     let total = u16::try_from(app.list().total()).unwrap_or(u16::MAX).saturating_add(1);
@@ -222,7 +222,7 @@ fn draw_body(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 
 fn draw_table(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     app.list().resize(usize::from(area.height.saturating_sub(1)));
-    let Some(kind) = app.tab.kind() else { return };
+    let Some(kind) = app.tab.kind else { return };
     let all = columns::of_kind(kind);
     let (sort, reverse) = (app.list().sort, app.list().reverse);
     let selected = app.list().selected().map(str::to_owned);
@@ -230,9 +230,8 @@ fn draw_table(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(page) = app.page() else { return };
     let from = page.from;
     // Only the rows that are on the screen.
-    let rows = page.objects.iter().enumerate();
-    let rows = rows.filter(|(at, _)| (from + at >= top) && from + at < top + usize::from(area.height) - 1);
-    let rows: Vec<_> = rows.map(|(_, object)| object).collect();
+    let end = (top + usize::from(area.height)).saturating_sub(from + 1);
+    let rows: Vec<_> = page.objects.iter().take(end).skip(top.saturating_sub(from)).collect();
     let programs: Vec<_> = rows.iter().map(|object| app.program(object)).collect();
     let cells: Vec<Vec<(String, Mood)>> = rows
         .iter()
@@ -243,21 +242,17 @@ fn draw_table(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
         })
         .collect();
     let chosen = fitting(all, &cells, (area.width.into(), sort));
-    let titles = |column: &Column| {
-        let mark = match (column.sort.is_some() && column.sort == sort, reverse) {
+    let mut x = area.x;
+    for &(at, wide) in &chosen {
+        let column = &all[at];
+        let is_sorted = column.sort.is_some() && column.sort == sort;
+        let mark = match (is_sorted, reverse) {
             (false, _) => "",
             (true, false) => "▼",
             (true, true) => "▲",
         };
-        format!("{}{mark}", column.title)
-    };
-    let mut x = area.x;
-    for &(at, wide) in &chosen {
-        let column = &all[at];
-        let title = titles(column);
-        let is_sorted = column.sort.is_some() && column.sort == sort;
         let style = theme.style(if is_sorted { Mood::Chosen } else { Mood::Title });
-        set(&title, (x, area.y), wide, at > 0, style, buffer);
+        set(&format!("{}{mark}", column.title), (x, area.y), wide, at > 0, style, buffer);
         x += (wide + GAP) as u16;
     }
     for (row, own) in cells.iter().enumerate() {
@@ -372,21 +367,23 @@ fn draw_events(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
 fn draw_help(first: usize, theme: Theme, area: Rect, buffer: &mut Buffer) -> usize {
     let keys = help::LINES.iter().map(|(keys, _)| width(keys)).max().unwrap_or(0) + 2;
     let room = usize::from(area.width).saturating_sub(keys);
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (key, what) in help::LINES {
-        let wrapped = if key.is_empty() { vec![(*what).to_owned()] } else { lines(what, room, 3) };
-        let named = std::iter::once((*key).to_owned()).chain(std::iter::repeat(String::new()));
-        all.extend(named.zip(wrapped));
+    // What is drawn at the left, what beside it; a title has no such text.
+    let mut all: Vec<(&str, Option<String>)> = Vec::new();
+    for &(key, what) in help::LINES {
+        if key.is_empty() {
+            all.push((what, None));
+        } else {
+            let named = std::iter::once(key).chain(std::iter::repeat(""));
+            all.extend(named.zip(lines(what, room, 3).into_iter().map(Some)));
+        }
     }
     let rows = usize::from(area.height);
     let first = first.min(all.len().saturating_sub(rows));
     for (line, (key, what)) in all.iter().skip(first).take(rows).enumerate() {
-        let is_title =
-            key.is_empty() && help::LINES.iter().any(|(own, title)| own.is_empty() && title == what);
-        if is_title {
-            put(what, theme.style(Mood::Title), area, line as u16, buffer);
+        let Some(what) = what else {
+            put(key, theme.style(Mood::Title), area, line as u16, buffer);
             continue;
-        }
+        };
         put(key, theme.style(Mood::Plain).add_modifier(Modifier::BOLD), area, line as u16, buffer);
         let right = Rect { x: area.x + keys as u16, width: room as u16, ..area };
         put(what, Style::new(), right, line as u16, buffer);

@@ -16,9 +16,7 @@ pub(crate) struct Field {
 
 /// The settings of objects of a kind, in the order of their names.
 pub(crate) fn of(description: &Value, kind: Kind) -> Vec<Field> {
-    let word = kind.word();
-    let schema = format!("{}{}Settings", word[..1].to_uppercase(), &word[1..]);
-    let schema = &description["components"]["schemas"][schema];
+    let schema = &description["components"]["schemas"][kind.settings_schema()];
     let field = |key: String, about: &Value| Field {
         key,
         about: about["description"].as_str().unwrap_or_default().into(),

@@ -75,7 +75,7 @@ fn watch(app: &mut App, key: KeyEvent) -> Action {
         KeyCode::Char(' ') => app.refresh = true,
         KeyCode::Tab => app.turn(true),
         KeyCode::BackTab => app.turn(false),
-        KeyCode::Char('/') if app.tab != Tab::Events => {
+        KeyCode::Char('/') if app.tab != Tab::EVENTS => {
             let search = app.list().search.clone();
             app.mode = Mode::Search(LineEdit::new(&search));
         }
@@ -116,7 +116,7 @@ fn begin_edit(app: &mut App, both: bool) {
 
 /// Sorts by the next column that can be sorted by; before the first one is the order of the scenario.
 fn sort_by(app: &mut App, forward: bool) {
-    let Some(kind) = app.tab.kind() else { return };
+    let Some(kind) = app.tab.kind else { return };
     let sorts = columns::of_kind(kind).iter().filter_map(|column| column.sort);
     let all: Vec<Option<Sort>> = std::iter::once(None).chain(sorts.map(Some)).collect();
     let list = app.list();

@@ -73,12 +73,8 @@ pub(crate) fn lines(text: &str, room: usize, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     while !rest.is_empty() && lines.len() < most {
         let whole = sentence(&rest, room);
-        if lines.len() + 1 == most || whole == rest {
-            lines.push(whole);
-            break;
-        }
         let taken = whole.trim_end_matches('…');
-        if taken.is_empty() {
+        if lines.len() + 1 == most || whole == rest || taken.is_empty() {
             lines.push(whole);
             break;
         }

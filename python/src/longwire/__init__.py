@@ -17,16 +17,7 @@ from ._sweep_rows import SweepProgress
 from .errors import LongwireError, NoAnswer, NotFaithful, ProgramNotFound, Refused
 from .instance import Instance, Link, Medium, Port, Router, Source, connect, instances
 from .lab import Host, Lab
-from .records import (
-    LinkCounters,
-    Packet,
-    PacketEvent,
-    Sample,
-    Table,
-    Verdict,
-    read_log,
-    read_series,
-)
+from .records import LinkCounters, Packet, PacketEvent, Sample, Table, Verdict, read_log, read_series
 from .scenario import Scenario
 from .simulation import Simulation, simulate
 from .sweeps import sweep

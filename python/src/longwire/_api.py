@@ -13,6 +13,9 @@ from urllib.parse import quote, urlencode
 
 from .errors import LongwireError, NoAnswer, Refused
 
+#: A body or a query.
+Keys = Optional[Mapping[str, Any]]
+
 #: Time limit of an answer, in seconds.
 ANSWER_TIME = 15.0
 #: The same for an answer about a whole scenario: reading a large one anew takes long.
@@ -86,13 +89,7 @@ class Api:
         return {"Content-Type": "application/json"}
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: Optional[Mapping[str, Any]] = None,
-        query: Optional[Mapping[str, Any]] = None,
-        *,
-        timeout: float = ANSWER_TIME,
+        self, method: str, path: str, body: Keys = None, query: Keys = None, *, timeout: float = ANSWER_TIME
     ) -> Any:
         """Sends a request and returns the parsed answer; None if it is empty."""
         given = {key: value for key, value in (query or {}).items() if value is not None}

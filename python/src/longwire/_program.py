@@ -59,16 +59,14 @@ def call(arguments: Sequence[str], text: Optional[str] = None) -> Report:
 
     Raises the error that the command printed. A report that failed is returned: its `pass` is false.
     """
-    done = subprocess.run(
-        [program(), *arguments, "--json"],
-        input=text,
-        stdin=None if text is not None else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        check=False,
-    )
+    done = run([*arguments, "--json"], text)
     return report_of(done.stdout, done.stderr, done.returncode)
+
+
+def run(arguments: Sequence[str], text: Optional[str] = None) -> "subprocess.CompletedProcess[str]":
+    """Runs a command to its end. `text` is its standard input."""
+    words, stdin = [program(), *arguments], subprocess.DEVNULL if text is None else None
+    return subprocess.run(words, input=text, stdin=stdin, capture_output=True, encoding="utf-8", check=False)
 
 
 def report_of(output: str, messages: str, status: int) -> Report:
@@ -80,8 +78,13 @@ def report_of(output: str, messages: str, status: int) -> Report:
     if not isinstance(report, dict) and status < 0:
         raise LongwireError(f"the program was ended by signal {-status}")
     if not isinstance(report, dict):
-        reason = messages.strip() or f"it ended with status {status} and said nothing"
-        raise LongwireError(reason[len("error: ") :] if reason.startswith("error: ") else reason)
+        raise LongwireError(fault_in(messages) or f"it ended with status {status} and said nothing")
     if "error" in report:
         raise LongwireError.of_json(report)
     return cast(Report, report)
+
+
+def fault_in(messages: str) -> str:
+    """What a command says on standard error, without the word that all errors begin with."""
+    said = messages.strip()
+    return said[len("error: ") :] if said.startswith("error: ") else said

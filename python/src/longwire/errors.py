@@ -66,16 +66,9 @@ class LongwireError(Exception):
     @classmethod
     def of_json(cls, error: Mapping[str, Any]) -> "LongwireError":
         """The error that a command printed as JSON."""
-        return cls(
-            str(error.get("error", "it gave no reason")),
-            file=error.get("file"),
-            line=error.get("line"),
-            column=error.get("column"),
-            field=error.get("field"),
-            fix=error.get("fix"),
-            suggestion=error.get("suggestion"),
-            more=[LongwireError.of_json(one) for one in error.get("more", [])],
-        )
+        known = {key: error.get(key) for key in ("file", "line", "column", "field", "fix", "suggestion")}
+        more = [LongwireError.of_json(one) for one in error.get("more", [])]
+        return cls(str(error.get("error", "it gave no reason")), **known, more=more)
 
 
 def _restored(

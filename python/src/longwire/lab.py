@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type,
 from ._program import Pathlike, Report, program, report_of
 from .errors import LongwireError, NotFaithful
 from .instance import Instance, Link, Medium, Router, Source, socket_of
-from .records import LinkCounters, PacketEvent, Sample, Table, Verdict, log_table, read_log, read_series
+from .records import LinkCounters, PacketEvent, Sample, Table, Verdict, read_log, read_series
 from .scenario import Scenario, Sections, Value, overrides, section, text
 
 #: Time for a lab to start, in seconds: another process may hold the lock of labs for a while.
@@ -415,7 +415,7 @@ class Lab:
             raise LongwireError(
                 "the packet log is complete when the lab has ended", fix="stop() it first, or use events()"
             )
-        return log_table(read_log(file, **choice))
+        return Table.of(PacketEvent, read_log(file, **choice))
 
     def _packet_log(self) -> Path:
         if self._log is None:

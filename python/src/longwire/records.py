@@ -27,7 +27,7 @@ from typing import (
     overload,
 )
 
-from ._program import Pathlike, program
+from ._program import Pathlike, fault_in, program
 from .errors import LongwireError
 
 Row = TypeVar("Row")
@@ -285,8 +285,7 @@ def read_log(
             status = reader.wait()
         if status != 0:
             messages.seek(0)
-            said = messages.read().decode(errors="replace").strip()
-            raise LongwireError(said[len("error: ") :] if said.startswith("error: ") else said)
+            raise LongwireError(fault_in(messages.read().decode(errors="replace")))
 
 
 def _event(row: Sequence[str]) -> PacketEvent:
@@ -303,11 +302,6 @@ def _event(row: Sequence[str]) -> PacketEvent:
         int(leave) if leave else None,
         int(queue),
     )
-
-
-def log_table(events: Iterable[PacketEvent]) -> Table[PacketEvent]:
-    """Events as a table."""
-    return Table.of(PacketEvent, events)
 
 
 def crossings(events: Iterable[PacketEvent]) -> Table[Packet]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ipaddress
 import json
 import numbers
+import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._program import Pathlike
+from .errors import BUILT
 
 #: What a setting can be given as: texts as in a scenario ("10mbit", "20 ms"), numbers, truth values, times
 #: (timedelta), lists and tables, and objects with a name. Keys in tables are those of scenarios: "bit-error".
@@ -217,3 +221,10 @@ class Scenario(Sections):
     def save(self, file: Union[str, Path]) -> None:
         """Writes it to a file."""
         Path(file).write_text(self.toml(), encoding="utf-8")
+
+
+def as_input(scenario: Union[Scenario, Pathlike]) -> Tuple[str, Optional[str]]:
+    """How a command takes a scenario: the name of its file, and what it reads from standard input."""
+    if isinstance(scenario, Scenario):
+        return BUILT, scenario.toml()
+    return os.fspath(scenario), None

@@ -10,18 +10,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from ._program import Pathlike, Report, call
 from .errors import LongwireError
-from .records import (
-    Packet,
-    PacketEvent,
-    Sample,
-    Table,
-    Verdict,
-    crossings,
-    log_table,
-    read_log,
-    read_series,
-)
-from .scenario import Scenario, Value, overrides, text
+from .records import Packet, PacketEvent, Sample, Table, Verdict, crossings, read_log, read_series
+from .scenario import Scenario, Value, as_input, overrides, text
 
 
 class Simulation:
@@ -71,7 +61,7 @@ class Simulation:
     @cached_property
     def drops(self) -> Table[PacketEvent]:
         """The dropped packets with their reasons."""
-        return log_table(self.events(event="drop"))
+        return Table.of(PacketEvent, self.events(event="drop"))
 
     @cached_property
     def queues(self) -> Table[Sample]:
@@ -110,11 +100,7 @@ def simulate(
     - `every`: the interval of the samples in `queues`, "10 ms"; without it there are none.
     """
     folder = tempfile.TemporaryDirectory(prefix="longwire-")
-    built: Optional[str] = None
-    if isinstance(scenario, Scenario):
-        built, file = scenario.toml(), "-"
-    else:
-        file = os.fspath(scenario)
+    file, built = as_input(scenario)
     arguments = ["run", file, "--virtual"]
     if time is not None:
         arguments += ["--for", text(time)]

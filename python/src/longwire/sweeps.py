@@ -23,10 +23,10 @@ from typing import (
     Union,
 )
 
-from ._program import Pathlike, Report, program, report_of
+from ._program import Pathlike, Report, program, report_of, run
 from ._sweep_rows import ProgressLine, ReportTo, Row, RowFile, Rows, SweepProgress, numbers
 from .errors import BUILT, LongwireError
-from .scenario import Scenario, Value, text, toml
+from .scenario import Scenario, Value, as_input, text, toml
 
 #: The values of a setting: a list, or a range, which is a table such as
 #: `{"from": "5 ms", "to": "50 ms", "step": "5 ms"}`.
@@ -88,8 +88,8 @@ def sweep(
     """
     if chunk is not None and chunk < 1:
         raise ValueError("chunk is the number of tasks that a worker runs at a time: 1 or more")
-    built = scenario.toml() if isinstance(scenario, Scenario) else None
-    name = _BUILT if isinstance(scenario, Scenario) else os.path.abspath(os.fspath(scenario))
+    file, built = as_input(scenario)
+    name = os.path.abspath(file) if built is None else _BUILT
     listed = list(seeds) if isinstance(seeds, Iterable) else seeds
     keys: Dict[str, Value] = {"scenario": name, "seeds": listed, "columns": columns}
     keys["for"] = None if time is None else text(time)
@@ -102,11 +102,11 @@ def sweep(
     with _shown(progress) as report:
         if output is None:
             return _rows(files, executor, chunk, None, report)
-        file = RowFile(output)
+        kept = RowFile(output)
         try:
-            return _rows(files, executor, chunk, file, report)
+            return _rows(files, executor, chunk, kept, report)
         finally:
-            file.close()
+            kept.close()
 
 
 #: The file of a scenario that was built in Python, beside that of its sweep.
@@ -187,7 +187,7 @@ def _plan(files: _Files) -> Report:
 def _count(files: _Files) -> int:
     """The number of tasks. Mistakes are raised."""
     with _command(files, ["plan", "FILE", "--count"]) as command:
-        done = _call(command)
+        done = run(command)
     if done.returncode != 0:
         # An error in JSON has more to it.
         _plan(files)
@@ -217,7 +217,7 @@ def _command(files: _Files, arguments: Sequence[str]) -> Iterator[List[str]]:
             (Path(folder) / _BUILT).write_text(files.scenario, encoding="utf-8")
         words = [str(file) if word == "FILE" else word for word in arguments]
         try:
-            yield [program(), "sweep", *words]
+            yield ["sweep", *words]
         except LongwireError as error:
             for one in (error, *error.more):
                 one.message = one.message.replace(f"{file}: ", "")
@@ -226,21 +226,9 @@ def _command(files: _Files, arguments: Sequence[str]) -> Iterator[List[str]]:
             raise
 
 
-def _call(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Runs a command to its end."""
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        check=False,
-    )
-
-
 def _report(command: Sequence[str]) -> Report:
     """The report of a command; raises its error."""
-    done = _call(command)
+    done = run(command)
     return report_of(done.stdout, done.stderr, done.returncode)
 
 
@@ -318,8 +306,9 @@ def _run(files: _Files, chosen: Sequence[str], take: Callable[[str], None]) -> N
     other: List[str] = []
     arguments = ["run", "FILE", "--quiet", "--json", *chosen]
     with _command(files, arguments) as command, tempfile.TemporaryFile("w+", encoding="utf-8") as messages:
+        words = [program(), *command]
         with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, encoding="utf-8"
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, encoding="utf-8"
         ) as process:
             assert process.stdout is not None
             try:

@@ -1,6 +1,6 @@
 //! `longwire attach`
 
-use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, LinkEnds, outlook};
+use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, LinkEnds};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
@@ -8,11 +8,12 @@ use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attachment, CommandRole, FindError, FoundNamespace, Interface, NamespaceSelector, abilities, keep_for,
 };
+use longwire_run::outlook::outlook;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep};
 use longwire_rundir::StopSignals;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Put a link on the interface of a container, or of any namespace, that already runs
 ///
@@ -99,7 +100,7 @@ impl Args {
         outlook.iter().for_each(|what| self.foreground.say(what));
         let over = self.foreground.wait(&run, &signals, || over(&found, attachment));
         if diversion.let_pass().is_ok() {
-            drain(&run);
+            run.drain(PATIENCE);
         }
         drop(diversion);
         let ended = run.stop();
@@ -115,23 +116,8 @@ fn attached(run: &RealRun) -> anyhow::Result<&Attachment> {
     }
 }
 
-/// Time for packets in flight to leave the link.
+/// Time for packets in flight to leave the link, so that removing it loses none.
 const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Waits until no packet is in flight, so that removing the link loses none.
-fn drain(run: &RealRun) {
-    let deadline = Instant::now() + PATIENCE;
-    let holds_some = || {
-        let instance = run.instance();
-        instance.count(&instance.state()).is_ok_and(|counted| {
-            counted.links.iter().any(|link| link.stats.queued_packets + link.stats.travelling_packets > 0)
-        })
-    };
-    while Instant::now() < deadline && !run.has_ended() && holds_some() {
-        std::thread::sleep(LOOK);
-    }
-}
 
 /// The reason why the link has to end, if any.
 fn over(found: &FoundNamespace, attachment: &Attachment) -> Option<String> {

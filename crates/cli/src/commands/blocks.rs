@@ -36,8 +36,7 @@ impl Args {
     /// If there is no such key.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if self.markdown {
-            outcome::print(longwire_scenario::reference().trim_end())?;
-            return Ok(Outcome::Well);
+            return outcome::print(longwire_scenario::reference().trim_end());
         }
         let mut specs = longwire_link::registry();
         if let Some(key) = &self.key {
@@ -49,12 +48,10 @@ impl Args {
             specs.retain(|spec| spec.key == key);
         }
         if self.json.on {
-            let mut report = Report::new("blocks");
-            report.extend(specs.iter().map(|spec| row(spec)));
+            let report = Report::new("blocks").with_rows(specs.iter().map(|spec| row(spec)));
             return outcome::print_report(&report, true);
         }
-        outcome::print(specs.iter().map(|spec| as_text(spec)).collect::<Vec<_>>().join("\n").trim_end())?;
-        Ok(Outcome::Well)
+        outcome::print(specs.iter().map(|spec| as_text(spec)).collect::<Vec<_>>().join("\n").trim_end())
     }
 }
 
@@ -77,10 +74,7 @@ fn as_text(spec: &Spec) -> String {
 /// The row of a block, named as in `ctl set`.
 fn row(spec: &Spec) -> Row {
     let params = spec.params.iter().map(|param| {
-        let default_is = match param.default {
-            Fallback::Computed(words) => Some(words),
-            Fallback::Required | Fallback::Value(_) => None,
-        };
+        let default_is = if let Fallback::Computed(words) = param.default { Some(words) } else { None };
         json!({
             "name": param.name,
             "takes": param.takes(),

@@ -3,11 +3,11 @@
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome, whole_file};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_bench::Settings;
 use longwire_prices::{EnginePrices, MachinePrices, named_prices, own_prices, write_prices};
-use longwire_report::{Report, Row};
+use longwire_report::{Report, Row, whole_file};
 use longwire_router::RouterPrices;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +59,7 @@ impl Args {
         let router = longwire_bench::calibrate::prices(&settings)?;
         drop(progress);
         let prices = MachinePrices { router, engine };
-        let mut report = Report::new("calibrate").with("quick", self.quick);
-        report.extend(rows(&prices));
+        let mut report = Report::new("calibrate").with("quick", self.quick).with_rows(rows(&prices));
         for (driver, why) in &skipped {
             report.push(Row::new(*driver, "").measured("not measured").note(why.clone()));
         }
@@ -84,9 +83,8 @@ impl Args {
             Some(output) => output.clone(),
             None if self.quick => return Ok(None),
             None => {
-                let own = own_prices();
-                let own =
-                    own.context("neither XDG_CONFIG_HOME nor HOME is set: name a file with --output")?;
+                let none = "neither XDG_CONFIG_HOME nor HOME is set: name a file with --output";
+                let own = own_prices().context(none)?;
                 if let Some(folder) = own.parent() {
                     std::fs::create_dir_all(folder).with_context(|| unwritable(&own))?;
                 }

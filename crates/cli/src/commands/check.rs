@@ -74,15 +74,14 @@ impl Args {
             let prices = prices_of(meant, here).map_err(|why| anyhow::anyhow!("--prices: {why}"))?;
             return Ok((prices, meant.clone()));
         }
-        let Some(place) = own_prices().filter(|place| place.exists()) else {
-            return Ok((MachinePrices::default(), "assumed".into()));
-        };
-        match prices_of("calibrated", here) {
-            Ok(prices) => Ok((prices, place.display().to_string())),
+        let assumed = (MachinePrices::default(), "assumed".to_owned());
+        let Some(place) = own_prices().filter(|place| place.exists()) else { return Ok(assumed) };
+        Ok(match prices_of("calibrated", here) {
+            Ok(prices) => (prices, place.display().to_string()),
             Err(why) => {
                 outcome::note(&format!("note: {why}"));
-                Ok((MachinePrices::default(), "assumed".into()))
+                assumed
             }
-        }
+        })
     }
 }

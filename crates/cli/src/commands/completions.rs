@@ -31,7 +31,6 @@ impl Args {
         let shell = shells.completer(&self.shell).context("the shell is one of those listed")?;
         let mut text = Vec::new();
         shell.write_registration(completion::VARIABLE, "longwire", "longwire", "longwire", &mut text)?;
-        outcome::print(String::from_utf8(text)?.trim_end())?;
-        Ok(Outcome::Well)
+        outcome::print(String::from_utf8(text)?.trim_end())
     }
 }

@@ -39,7 +39,7 @@ pub struct Args {
     /// phasing, and altitude, as in delta:53:1584/72/39:550km.
     #[arg(long, value_name = "SPEC", requires = "station", conflicts_with = "tle")]
     #[arg(value_parser = walker_keys)]
-    walker: Option<WalkerKeys>,
+    walker: Option<String>,
 
     /// Satellites of a file of two-line elements.
     #[arg(long, value_name = "FILE", requires = "station")]
@@ -71,10 +71,6 @@ pub struct Args {
     json: Json,
 }
 
-/// A Walker constellation as keys of the file.
-#[derive(Debug, Clone)]
-struct WalkerKeys(String);
-
 /// A station as its name, and keys of the file.
 #[derive(Debug, Clone)]
 struct StationKeys {
@@ -82,33 +78,27 @@ struct StationKeys {
     keys: String,
 }
 
-fn walker_keys(text: &str) -> Result<WalkerKeys, String> {
-    let wrong = || "write it as delta:53:1584/72/39:550km".to_owned();
-    let parts: Vec<&str> = text.split([':', '/']).collect();
-    let [pattern, inclination, satellites, planes, phasing, altitude] = parts[..] else {
-        return Err(wrong());
+/// A Walker constellation as keys of the file.
+fn walker_keys(text: &str) -> Result<String, String> {
+    let keys = || {
+        let parts: Vec<&str> = text.split([':', '/']).collect();
+        let [pattern @ ("delta" | "star"), inclination, satellites, planes, phasing, altitude] = parts[..]
+        else {
+            return None;
+        };
+        let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+        let whole = |text: &str| text.parse::<u32>().ok();
+        Some(format!(
+            "[walker]\npattern = \"{pattern}\"\ninclination = {:?}\nsatellites = {}\nplanes = {}\n\
+             phasing = {}\naltitude-km = {:?}\n",
+            number(inclination)?,
+            whole(satellites)?,
+            whole(planes)?,
+            whole(phasing)?,
+            number(altitude.strip_suffix("km").unwrap_or(altitude))?
+        ))
     };
-    let altitude = altitude.strip_suffix("km").unwrap_or(altitude);
-    let is_number = |text: &&str| text.parse::<f64>().is_ok_and(f64::is_finite);
-    let is_whole = |text: &&str| text.parse::<u32>().is_ok();
-    let is_right = ["delta", "star"].contains(&pattern)
-        && [inclination, altitude].iter().all(is_number)
-        && [satellites, planes, phasing].iter().all(is_whole);
-    let number = |text: &str| text.parse::<f64>().unwrap_or_default();
-    let whole = |text: &str| text.parse::<u32>().unwrap_or_default();
-    is_right
-        .then(|| {
-            WalkerKeys(format!(
-                "[walker]\npattern = \"{pattern}\"\ninclination = {:?}\nsatellites = {}\nplanes = {}\n\
-                 phasing = {}\naltitude-km = {:?}\n",
-                number(inclination),
-                whole(satellites),
-                whole(planes),
-                whole(phasing),
-                number(altitude)
-            ))
-        })
-        .ok_or_else(wrong)
+    keys().ok_or_else(|| "write it as delta:53:1584/72/39:550km".to_owned())
 }
 
 fn station_keys(text: &str) -> Result<StationKeys, String> {
@@ -150,9 +140,8 @@ impl Args {
                 .with_context(|| format!("{} can't be written", path.display()))?;
             files.push(path.display().to_string());
         }
-        let mut report = Report::new("constellation").with("constellation", request.sky.description());
-        report.set("files", files.clone());
-        report.extend(generated.rows(&request));
+        let report = Report::new("constellation").with("constellation", request.sky.description());
+        let report = report.with("files", files.clone()).with_rows(generated.rows(&request));
         let printed = outcome::print_report(&report, self.json.on)?;
         if !self.json.on {
             outcome::note(&format!("written: {}, and {} traces", files[0], files.len() - 1));
@@ -181,9 +170,7 @@ impl Args {
             let path = path.to_str().ok_or_else(|| anyhow!("the path of {} is not a text", tle.display()))?;
             text.push_str(&format!("tle = {}\n", quoted(path)));
         }
-        if let Some(WalkerKeys(keys)) = &self.walker {
-            text.push_str(keys);
-        }
+        text += self.walker.as_deref().unwrap_or_default();
         self.station.iter().for_each(|station| text.push_str(&station.keys));
         ensure!(self.station.len() > 1, "a path needs two stations; write --station twice");
         let via = if self.lasers { "lasers" } else { "bent-pipe" };
@@ -222,7 +209,7 @@ mod tests {
 
     #[test]
     fn options_become_keys() {
-        let keys = walker_keys("star:86.4:66/6/2:780km").unwrap().0;
+        let keys = walker_keys("star:86.4:66/6/2:780km").unwrap();
         assert!(keys.contains("inclination = 86.4\nsatellites = 66\nplanes = 6\nphasing = 2\n"), "{keys}");
         assert!(keys.contains("altitude-km = 780.0\n"), "{keys}");
         for wrong in

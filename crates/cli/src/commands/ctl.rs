@@ -18,7 +18,6 @@ use longwire_control::{
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::{labs, report_text};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Time for an instance to identify itself: one that hangs is listed all the same.
@@ -59,29 +58,57 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    List(List),
+    /// List what is running
+    #[command(after_long_help = "\
+Examples:
+  longwire ctl list
+  longwire ctl list --json")]
+    List(Json),
     Stats(Stats),
-    Get(Get),
+    /// Show an object's settings and counters: a link, a source, a medium, a router, a flow, a forwarder or a
+    /// port
+    #[command(after_long_help = "\
+Examples:
+  longwire ctl get up
+  longwire ctl get up.forward --json
+  longwire ctl get video
+  longwire ctl get r1/voice
+  longwire ctl get a --kind port")]
+    Get {
+        #[command(flatten)]
+        object: ObjectArgs,
+
+        #[command(flatten)]
+        json: Json,
+    },
     Set(Set),
     Add(add::Args),
     Remove(remove::Args),
-    Diff(scenario::Diff),
+    /// Show how the running scenario differs from a file; exit status 1 if it does
+    ///
+    /// Relative file names in the file are relative to the folder of the running scenario. Settings that
+    /// events ([[at]]) have changed meanwhile are left out.
+    #[command(after_long_help = "\
+Examples:
+  longwire ctl diff net.toml
+  longwire ctl diff net.toml two-hosts --json")]
+    Diff(scenario::ScenarioArgs),
     Apply(scenario::Apply),
     Save(scenario::Save),
     Route(route::Args),
     Weigh(weigh::Args),
-    Stop(Stop),
-}
-
-/// List what is running
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+    /// End an instance, as Ctrl-C does
+    #[command(after_long_help = "\
 Examples:
-  longwire ctl list
-  longwire ctl list --json")]
-struct List {
-    #[command(flatten)]
-    json: Json,
+  longwire ctl stop
+  longwire ctl stop two-hosts")]
+    Stop {
+        #[command(flatten)]
+        instance: InstanceName,
+
+        #[command(flatten)]
+        json: Json,
+    },
 }
 
 /// Show the counters of an instance: links, ports, fidelity
@@ -116,24 +143,6 @@ struct Stats {
     /// Begin after this object, the last one that was shown: KIND/NAME, or NAME if only one kind has it.
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
-}
-
-/// Show an object's settings and counters: a link, a source, a medium, a router, a flow, a forwarder or a
-/// port
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire ctl get up
-  longwire ctl get up.forward --json
-  longwire ctl get video
-  longwire ctl get r1/voice
-  longwire ctl get a --kind port")]
-struct Get {
-    #[command(flatten)]
-    object: ObjectArgs,
 
     #[command(flatten)]
     json: Json,
@@ -189,8 +198,8 @@ struct Set {
     object: ObjectArgs,
 
     /// A setting and its new value.
-    #[arg(required = true, value_name = "KEY=VALUE")]
-    settings: Vec<Setting>,
+    #[arg(required = true, value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
 
     /// Change the values step by step, over this time.
     #[arg(long, value_name = "TIME", alias = "over")]
@@ -204,40 +213,18 @@ struct Set {
     json: Json,
 }
 
-/// End an instance, as Ctrl-C does
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire ctl stop
-  longwire ctl stop two-hosts")]
-struct Stop {
-    #[command(flatten)]
-    instance: InstanceName,
-
-    #[command(flatten)]
-    json: Json,
-}
-
 /// A kind by its word.
 fn kind(text: &str) -> Result<Kind, String> {
     let words = || Kind::ALL.map(Kind::word).join(", ");
     Kind::ALL.into_iter().find(|kind| kind.word() == text).ok_or_else(|| format!("there are {}", words()))
 }
 
-/// A setting and its value: `rate=5mbit`.
-#[derive(Debug, Clone)]
-struct Setting(String, String);
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            // A filter without rules is allowed.
-            Some((key, value)) if !key.trim().is_empty() => Ok(Self(key.trim().into(), value.trim().into())),
-            _ => Err("write KEY=VALUE, such as rate=5mbit".into()),
-        }
-    }
+/// Parses a setting and its value: `rate=5mbit`. A filter without rules is allowed.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    let pair = pair.filter(|(key, _)| !key.is_empty());
+    let (key, value) = pair.ok_or("write KEY=VALUE, such as rate=5mbit")?;
+    Ok((key.into(), value.into()))
 }
 
 impl Args {
@@ -248,81 +235,69 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let at = &self.at;
         match self.action {
-            Action::List(args) => list(&args, at),
-            Action::Stats(args) => stats(&args, at),
-            Action::Get(args) => get(&args, at),
-            Action::Set(args) => set(&args, at),
+            Action::List(json) => list(json, at),
+            Action::Stats(args) => stats(args, at),
+            Action::Get { object, json } => {
+                show("ctl get", &object.connect(at)?.object(object.kind, &object.name)?, json)
+            }
+            Action::Set(args) => set(args, at),
             Action::Add(args) => args.run(at),
             Action::Remove(args) => args.run(at),
-            Action::Diff(args) => args.run(at),
+            Action::Diff(args) => args.diff(at),
             Action::Apply(args) => args.run(at),
             Action::Save(args) => args.run(at),
             Action::Route(args) => args.run(at),
             Action::Weigh(args) => args.run(at),
-            Action::Stop(args) => stop(&args, at),
+            Action::Stop { instance, json } => stop(&instance, json, at),
         }
     }
 }
 
-fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    if let Some(client) = at.remote()? {
-        return list_remote(args, &client);
+fn list(json: Json, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let found: Vec<_> = match at.remote()? {
+        Some(client) => {
+            let info = client.instance()?;
+            vec![listed(info.name.clone(), info.pid, Some(info), ("address", client.name()))]
+        }
+        None => ask_all(longwire_control::list(&directory())?)
+            .into_iter()
+            .map(|(found, info)| {
+                let socket = found.path.display().to_string();
+                listed(found.name, found.pid, info, ("socket", socket))
+            })
+            .collect(),
+    };
+    let (rows, lines): (Vec<Row>, Vec<Vec<String>>) = found.into_iter().unzip();
+    if json.on {
+        return outcome::print_report(&Report::new("ctl list").with_rows(rows), true);
     }
-    let mut report = Report::new("ctl list");
-    let mut table = vec![cells!["instance", "process", "links", "version"]];
-    for (found, info) in ask_all(longwire_control::list(&directory())?) {
-        let socket = found.path.display().to_string();
-        let (row, links, version) = match info {
-            Some(info) => {
-                let row = Row::new(info.name, "links")
-                    .measured(info.links)
-                    .extra("instance_version", &*info.version);
-                (row, info.links.to_string(), info.version)
-            }
-            None => {
-                let why = "it does not answer: it is stopped or busy";
-                (
-                    Row::new(&*found.name, "links").note(why),
-                    "-".into(),
-                    "does not answer (stopped or busy)".into(),
-                )
-            }
-        };
-        report.push(row.extra("pid", found.pid).extra("answers", links != "-").extra("socket", socket));
-        table.push(vec![found.name, found.pid.to_string(), links, version]);
-    }
-    if args.json.on {
-        return outcome::print_report(&report, true);
-    }
-    if report.rows.is_empty() {
+    if lines.is_empty() {
         let place = directory();
         outcome::note(&format!(
             "nothing of yours is running (in {}); other users' instances, root's among them, are seen by \
              them only",
             place.display()
         ));
-    } else {
-        outcome::print(&columns(&table).join("\n"))?;
+        return Ok(Outcome::Well);
     }
-    Ok(Outcome::Well)
+    let head = cells!["instance", "process", "links", "version"];
+    outcome::print(&columns(&[vec![head], lines].concat()).join("\n"))
 }
 
-/// Lists the instance elsewhere.
-fn list_remote(args: &List, client: &Client) -> anyhow::Result<Outcome> {
-    let info = client.instance()?;
-    let mut report = Report::new("ctl list");
-    let row = Row::new(&*info.name, "links").measured(info.links);
-    let row = row.extra("instance_version", &*info.version).extra("pid", info.pid).extra("answers", true);
-    report.push(row.extra("address", client.name()));
-    if args.json.on {
-        return outcome::print_report(&report, true);
-    }
-    let table = [
-        cells!["instance", "process", "links", "version"],
-        vec![info.name, info.pid.to_string(), info.links.to_string(), info.version],
-    ];
-    outcome::print(&columns(&table).join("\n"))?;
-    Ok(Outcome::Well)
+/// The row and the line of an instance, which `info` identifies if it answers, and where it is reached.
+fn listed(name: String, pid: u32, info: Option<Info>, (key, place): (&str, String)) -> (Row, Vec<String>) {
+    let row = match &info {
+        Some(Info { name, links, version, .. }) => {
+            Row::new(&**name, "links").measured(*links).extra("instance_version", &**version)
+        }
+        None => Row::new(&*name, "links").note("it does not answer: it is stopped or busy"),
+    };
+    let row = row.extra("pid", pid).extra("answers", info.is_some()).extra(key, place);
+    let [links, version] = match info {
+        Some(info) => [info.links.to_string(), info.version],
+        None => ["-".into(), "does not answer (stopped or busy)".into()],
+    };
+    (row, vec![name, pid.to_string(), links, version])
 }
 
 /// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
@@ -342,14 +317,11 @@ fn ask_all(found: Vec<InstanceSocket>) -> Vec<(InstanceSocket, Option<Info>)> {
 }
 
 /// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
-fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let client = at.connect(args.instance.get())?;
+fn stop(instance: &InstanceName, json: Json, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let client = at.connect(instance.get())?;
     let row = match client.found().map(labs::end_kept).transpose()?.flatten() {
-        Some(ended) if args.json.on => ended.row(),
-        Some(ended) => {
-            print_ended(&ended)?;
-            return Ok(Outcome::Well);
-        }
+        Some(ended) if json.on => ended.row(),
+        Some(ended) => return print_ended(&ended),
         None => {
             client.stop()?;
             if let Some(found) = client.found() {
@@ -359,9 +331,7 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
             client.found().into_iter().fold(row, |row, found| row.extra("pid", found.pid))
         }
     };
-    let mut report = Report::new("ctl stop");
-    report.push(row);
-    outcome::print_if_json(&report, args.json)
+    outcome::print_if_json(&Report::new("ctl stop").with_rows([row]), json)
 }
 
 /// Waits until an instance of this machine has ended and its hosts are gone: the next one may have its name.
@@ -379,41 +349,38 @@ fn await_end(client: &Client, found: &InstanceSocket) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let name = args.name.clone().filter(|name| is_pattern(name));
-    let named = args.name.as_ref().filter(|name| !is_pattern(name));
-    let instance = named.or(args.instance.as_ref());
-    let Stats { kind, sort, limit, after, .. } = args;
-    let filter =
-        RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
-    let client = at.connect(instance.map(String::as_str)).map_err(|error| match named {
+fn stats(args: Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let Stats { name, instance, kind, sort, limit, after, json } = args;
+    let (name, named) = match name {
+        Some(pattern) if is_pattern(&pattern) => (Some(pattern), None),
+        named => (None, named),
+    };
+    let client = at.connect(named.as_deref().or(instance.as_deref())).map_err(|error| match &named {
         Some(object) if matches!(error.downcast_ref(), Some(ClientError::NotRunning { .. })) => {
             anyhow!("{error}; for a link or another object: longwire ctl get {object}")
         }
         _ => error,
     });
+    let filter = RowFilter { name, kind, sort, limit, after };
     let mut report: Report = serde_json::from_value(client?.stats(&filter)?)?;
-    if args.json.on {
+    if json.on {
         report.command = "ctl stats".into();
-        outcome::print(&report.to_json())?;
-        return Ok(Outcome::Well);
+        return outcome::print(&report.to_json());
     }
-    outcome::print_with(|out| report_text::write(&report, out))?;
-    Ok(Outcome::Well)
+    outcome::print_with(|out| report_text::write(&report, out))
 }
 
-fn get(args: &Get, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let ObjectArgs { name, kind, instance } = &args.object;
-    show("ctl get", &at.connect(instance.as_deref())?.object(*kind, name)?, args.json)
+fn set(args: Set, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let Set { object, mut settings, ramp, step, json } = args;
+    settings.extend(ramp.map(|time| ("ramp".to_owned(), time)));
+    settings.extend(step.map(|time| ("ramp.step".to_owned(), time)));
+    show("ctl set", &object.connect(at)?.set(object.kind, &object.name, &settings)?, json)
 }
 
-fn set(args: &Set, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let ObjectArgs { name, kind, instance } = &args.object;
-    let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
-    let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
-    let step = args.step.clone().map(|time| ("ramp.step".into(), time));
-    let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
-    show("ctl set", &at.connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
+impl ObjectArgs {
+    fn connect(&self, at: &Elsewhere) -> anyhow::Result<Client> {
+        at.connect(self.instance.as_deref())
+    }
 }
 
 /// Prints an object; both directions of a duplex link.
@@ -421,16 +388,15 @@ fn show(command: &str, object: &Object, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for one in object.each() {
         let settings: Vec<_> = one.settings.iter().map(|(key, text)| format!("{key}={text}")).collect();
-        let row = Row::new(&*one.name, "").extra("kind", one.kind.word());
+        let kind = one.kind.word();
+        let row = Row::new(&*one.name, "").extra("kind", kind);
         let row = row.extra("settings", serde_json::to_value(&one.settings)?);
         let row = one.notes.iter().fold(row, |row, note| row.note(note));
         report.push(if one.stats.is_null() { row } else { row.extra("stats", one.stats.clone()) });
         if !json.on {
             outcome::print(&format!("{}: {}", one.name, settings.join(", ")))?;
-            let kind = one.kind.word();
-            one.notes
-                .iter()
-                .for_each(|note| outcome::note(&format!("note: {kind} \"{}\": {note}", one.name)));
+            let notes = one.notes.iter();
+            notes.for_each(|note| outcome::note(&format!("note: {kind} \"{}\": {note}", one.name)));
         }
     }
     outcome::print_if_json(&report, json)

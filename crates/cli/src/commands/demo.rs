@@ -5,7 +5,7 @@ use crate::{Json, Outcome, outcome};
 use longwire_demo::Mode;
 use longwire_demo::fairness::{self, FairnessDemo};
 use longwire_demo::link::{self, LinkDemo, indented_scenario};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const HINT: &str = "\
 Run it yourself, or a program of yours behind such a link:
@@ -61,22 +61,18 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         if self.scenario {
             let scenario = if self.what == Demo::Link { link::SCENARIO } else { fairness::SCENARIO };
-            return outcome::print(scenario.trim_end()).map(|()| Outcome::Well);
+            return outcome::print(scenario.trim_end());
         }
-        match self.what {
-            Demo::Link => self.link(),
-            Demo::Fairness => self.fairness(),
-        }
-    }
-
-    fn mode(&self) -> anyhow::Result<Mode> {
-        Ok(if self.r#virtual { Mode::Virtual("as requested".into()) } else { Mode::find()? })
-    }
-
-    fn link(&self) -> anyhow::Result<Outcome> {
-        let mode = self.mode()?;
+        let mode = if self.r#virtual { Mode::Virtual("as requested".into()) } else { Mode::find()? };
         let stop = stop_flag()?;
-        let demo = LinkDemo::run(mode, &stop);
+        match self.what {
+            Demo::Link => self.link(mode, &stop),
+            Demo::Fairness => self.fairness(mode, &stop),
+        }
+    }
+
+    fn link(&self, mode: Mode, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+        let demo = LinkDemo::run(mode, stop);
         if stop.load(Ordering::Relaxed) {
             return stopped();
         }
@@ -89,10 +85,8 @@ impl Args {
         Ok(outcome)
     }
 
-    fn fairness(&self) -> anyhow::Result<Outcome> {
-        let mode = self.mode()?;
-        let stop = stop_flag()?;
-        let demo = FairnessDemo::run(mode, &stop);
+    fn fairness(&self, mode: Mode, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+        let demo = FairnessDemo::run(mode, stop);
         if stop.load(Ordering::Relaxed) {
             return stopped();
         }

@@ -91,11 +91,12 @@ impl Args {
             std::fs::write(file, &text)
                 .with_context(|| format!("the scenario can't be written to {}", file.display()))?;
         }
-        let mut report = Report::new("distill").with("sent_file", &*names[0]);
-        report.set("received_file", &*names[1]);
-        report.set("scenario", text);
-        report.set("level", assumptions.level.share());
-        report.extend(rows(&found));
+        let report = Report::new("distill")
+            .with("sent_file", &*names[0])
+            .with("received_file", &*names[1])
+            .with("scenario", text)
+            .with("level", assumptions.level.share())
+            .with_rows(rows(&found));
         for (name, capture) in names.iter().zip([&sent, &received]) {
             if let Some(damage) = &capture.damage {
                 outcome::note(&format!("note: {name}: {damage}; the good packets are used"));
@@ -107,8 +108,7 @@ impl Args {
         if self.json.on || self.output.is_some() {
             return outcome::print_report(&report, self.json.on);
         }
-        outcome::print(report.extra["scenario"].as_str().unwrap_or_default().trim_end())?;
-        Ok(Outcome::Well)
+        outcome::print(report.extra["scenario"].as_str().unwrap_or_default().trim_end())
     }
 
     /// Reads both captures. If one has cut frames, packets are identified by as many bytes as all have.

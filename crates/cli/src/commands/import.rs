@@ -127,11 +127,10 @@ impl Args {
 
 /// The scenario, and a row for each option that was not converted.
 fn report(imported: &ImportedScenario) -> Report {
-    let mut report = Report::new("import").with("scenario", &*imported.scenario);
-    report.extend(imported.notes.iter().map(|note| {
+    let rows = imported.notes.iter().map(|note| {
         Row::new(&*note.option, "").extra("kind", "option").extra("line", note.line).note(&*note.why)
-    }));
-    report
+    });
+    Report::new("import").with("scenario", &*imported.scenario).with_rows(rows)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
 use longwire_block::DropReason;
 use longwire_report::output::print_with;
-use longwire_run::link_pattern::LinkPattern;
+use longwire_run::link_pattern::{LinkPattern, LinkSearch};
 use longwire_run::packet_log::following::follow;
 use longwire_run::packet_log::printing::{COLUMNS, LineFormat};
 use longwire_run::packet_log::reading::{Entry, read};
@@ -14,8 +14,7 @@ use longwire_units::{Nanos, counted};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::PathBuf;
 
 /// Print the packet log of a run
 ///
@@ -103,35 +102,6 @@ fn reason(name: &str) -> Result<String, String> {
     if known.contains(&name) { Ok(name.into()) } else { Err(name_hint(name, &known)) }
 }
 
-/// The search for a link that matches.
-struct LinkSearch<'p> {
-    /// None once one was found, or if none is wanted.
-    pattern: Option<&'p LinkPattern>,
-    /// Some of those that do not match.
-    others: Vec<Rc<str>>,
-}
-
-impl LinkSearch<'_> {
-    fn see(&mut self, entry: &Entry) {
-        let (Some(pattern), Some(name)) = (self.pattern, &entry.link) else { return };
-        if pattern.fits(name) {
-            self.pattern = None;
-        } else if self.others.len() < LinkPattern::MOST_SHOWN && !self.others.contains(name) {
-            self.others.push(Rc::clone(name));
-        }
-    }
-
-    /// Says that none matches, if so. That is no error: a log does not have the names of links without
-    /// events.
-    fn note(&self, file: &Path) {
-        let others: Vec<&str> = self.others.iter().map(AsRef::as_ref).collect();
-        if let Some(pattern) = self.pattern.filter(|_| !others.is_empty()) {
-            let none = pattern.fits_none(&format!("the log {}", file.display()), &others);
-            outcome::note(&format!("note: {none}"));
-        }
-    }
-}
-
 impl Args {
     /// Prints the events.
     ///
@@ -148,13 +118,13 @@ impl Args {
         };
         let (mut lost, text) = (0, RefCell::new(String::new()));
         let mut unsorted = Vec::new();
-        let mut search = LinkSearch { pattern: self.link.as_ref(), others: Vec::new() };
+        let mut search = LinkSearch::new(self.link.as_ref());
         if format == LineFormat::Csv {
             let _ = writeln!(text.borrow_mut(), "{}", COLUMNS.join(","));
         }
         let mut then = |entry: Entry| {
             lost += if entry.event == Event::Lost { entry.id } else { 0 };
-            search.see(&entry);
+            entry.link.iter().for_each(|name| search.see(name));
             match self.wants(&entry) {
                 true if self.sort => unsorted.push(entry),
                 true => print(&entry, format, &mut text.borrow_mut())?,
@@ -174,7 +144,8 @@ impl Args {
         if lost > 0 {
             outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));
         }
-        search.note(&self.file);
+        let none = search.fits_none(&format!("the log {}", self.file.display()));
+        none.iter().for_each(|none| outcome::note(&format!("note: {none}")));
         result.map(|()| Outcome::Well)
     }
 

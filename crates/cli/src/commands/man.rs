@@ -1,9 +1,8 @@
 //! `longwire man`
 
-use crate::{Cli, Outcome};
+use crate::{Cli, Outcome, outcome};
 use anyhow::Context;
 use clap::CommandFactory;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Print the man page, or write one for each command
@@ -24,10 +23,7 @@ impl Args {
     /// If they can't be written.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let Some(dir) = self.dir else {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            std::io::stdout().write_all(&page)?;
-            return Ok(Outcome::Well);
+            return outcome::print_with(|out| clap_mangen::Man::new(Cli::command()).render(out));
         };
         std::fs::create_dir_all(&dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
         clap_mangen::generate_to(Cli::command(), &dir)

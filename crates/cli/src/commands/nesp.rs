@@ -1,20 +1,21 @@
 //! `longwire nesp`
 
 use crate::key_args::KeyArgs;
-use crate::outcome::print_with;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, anyhow, bail, ensure};
 use longwire_nesp::text::{changes, object, setting, setting_name};
 use longwire_nesp::{Item, Items, Key, Operation, PORT};
+use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::nesp_client::NespClient;
 use longwire_rundir::read_key_file;
 use longwire_units::Nanos;
-use serde_json::{Map, Value};
-use std::io::Read;
+use serde_json::Map;
+use std::iter::once;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 /// Read and change the settings of an emulator by frames, from a host that is attached to one of its ports
 ///
@@ -41,10 +42,82 @@ enum Action {
 Examples:
   longwire nesp key nesp.key")]
     Key(KeyArgs),
-    List(List),
-    Get(Get),
-    Set(Set),
-    Apply(Apply),
+    /// List objects (links, sources, media, routers, flows, forwarders, ports), with their settings if asked
+    #[command(after_long_help = "\
+Examples:
+  longwire nesp list --interface eth0 --key-file nesp.key
+  longwire nesp list --settings --udp 10.0.0.254 --key-file nesp.key --json")]
+    List {
+        /// Show every setting of each.
+        #[arg(long)]
+        settings: bool,
+
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Show settings of an object
+    #[command(after_long_help = "\
+Examples:
+  longwire nesp get up.forward --interface eth0 --key-file nesp.key
+  longwire nesp get source:video rate --interface eth0 --key-file nesp.key
+  longwire nesp get router:west --udp fd00::fe --key-file nesp.key")]
+    Get {
+        /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
+        object: String,
+
+        /// The settings to show. Default: all.
+        settings: Vec<String>,
+
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Change an object: all that is named, or nothing
+    #[command(after_long_help = "\
+Examples:
+  longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
+  longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
+  longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
+  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
+  longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
+  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file \
+  nesp.key
+  longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
+    Set {
+        /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
+        object: String,
+
+        /// What to change: settings and their values.
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+    /// Make the changes in a file at one instant: all of them, or none
+    ///
+    /// Each line has an object and its changes, in the syntax of nesp set; # begins a comment.
+    #[command(after_long_help = "\
+Examples:
+  longwire nesp apply changes.txt --interface eth0 --key-file nesp.key
+  longwire nesp apply - --at 1min --udp 10.0.0.254 --key-file nesp.key")]
+    Apply {
+        /// The file; - for standard input.
+        file: PathBuf,
+
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+}
+
+/// When and where to make changes.
+#[derive(Debug, clap::Args)]
+struct ChangeArgs {
+    /// Time of the changes, from the start of the run. Default: at once.
+    #[arg(long, value_name = "TIME")]
+    at: Option<Nanos>,
+
+    #[command(flatten)]
+    reach: Reach,
 }
 
 /// How to reach the emulator.
@@ -75,87 +148,6 @@ fn udp_address(text: &str) -> Result<SocketAddr, String> {
     with_port.map_err(|_| "write an address, such as 10.0.0.254, fd00::fe or 10.0.0.254:8805".into())
 }
 
-/// List objects (links, sources, media, routers, flows, forwarders, ports), with their settings if asked
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire nesp list --interface eth0 --key-file nesp.key
-  longwire nesp list --settings --udp 10.0.0.254 --key-file nesp.key --json")]
-struct List {
-    /// Show every setting of each.
-    #[arg(long)]
-    settings: bool,
-
-    #[command(flatten)]
-    reach: Reach,
-}
-
-/// Show settings of an object
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire nesp get up.forward --interface eth0 --key-file nesp.key
-  longwire nesp get source:video rate --interface eth0 --key-file nesp.key
-  longwire nesp get router:west --udp fd00::fe --key-file nesp.key")]
-struct Get {
-    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
-    object: String,
-
-    /// The settings to show. Default: all.
-    settings: Vec<String>,
-
-    #[command(flatten)]
-    reach: Reach,
-}
-
-/// Change an object: all that is named, or nothing
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire nesp set up.forward rate=5mbit delay=40ms --interface eth0 --key-file nesp.key
-  longwire nesp set up.forward rate=0 --at 30s --interface eth0 --key-file nesp.key
-  longwire nesp set medium:cell rate=2mbit --udp 10.0.0.254 --key-file nesp.key
-  longwire nesp set router:west 'route.10.8.0.0/16=via 10.0.2.9' --interface eth0 --key-file nesp.key
-  longwire nesp set flow:west/voice weight=4 --interface eth0 --key-file nesp.key
-  longwire nesp set forwarder:west/seen program=syn-monitor key.protocol=tcp --interface eth0 --key-file \
-  nesp.key
-  longwire nesp set forwarder:west/seen program=none --interface eth0 --key-file nesp.key")]
-struct Set {
-    /// The link, or KIND:NAME: source, medium, router, port; flow:ROUTER/FLOW, forwarder:ROUTER/NAME.
-    object: String,
-
-    /// What to change: settings and their values.
-    #[arg(required = true, value_name = "KEY=VALUE")]
-    settings: Vec<String>,
-
-    /// Time of the changes, from the start of the run. Default: at once.
-    #[arg(long, value_name = "TIME")]
-    at: Option<Nanos>,
-
-    #[command(flatten)]
-    reach: Reach,
-}
-
-/// Make the changes in a file at one instant: all of them, or none
-///
-/// Each line has an object and its changes, in the syntax of nesp set; # begins a comment.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire nesp apply changes.txt --interface eth0 --key-file nesp.key
-  longwire nesp apply - --at 1min --udp 10.0.0.254 --key-file nesp.key")]
-struct Apply {
-    /// The file; - for standard input.
-    file: PathBuf,
-
-    /// Time of the changes, from the start of the run. Default: at once.
-    #[arg(long, value_name = "TIME")]
-    at: Option<Nanos>,
-
-    #[command(flatten)]
-    reach: Reach,
-}
-
 impl Args {
     /// Runs the command.
     ///
@@ -164,39 +156,31 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::Key(args) => args.make("nesp key"),
-            Action::List(args) => args.run(),
-            Action::Get(args) => {
-                let mut items = vec![object(&args.object)?];
-                for name in &args.settings {
-                    items.push(setting_name(name)?);
-                }
-                show("nesp get", &args.reach.begin()?.all(Operation::Get, &items)?, args.reach.json)
+            Action::List { settings, reach } => {
+                let mut exchange = reach.begin()?;
+                let all = if settings { exchange.settings()? } else { exchange.all(Operation::List, &[])? };
+                show("nesp list", &all, reach.json)
             }
-            Action::Set(args) => {
-                let mut items = vec![object(&args.object)?];
-                for text in &args.settings {
-                    items.push(setting(text)?);
-                }
-                args.reach.change("nesp set", args.at, items)
+            Action::Get { object: name, settings, reach } => {
+                let names = settings.iter().map(|name| setting_name(name));
+                let items = once(object(&name)).chain(names).collect::<Result<Vec<_>, _>>()?;
+                show("nesp get", &reach.begin()?.all(Operation::Get, &items)?, reach.json)
             }
-            Action::Apply(args) => {
-                let items = read_changes(&args.file)?;
-                args.reach.change("nesp apply", args.at, items)
+            Action::Set { object: name, settings, change } => {
+                let settings = settings.iter().map(|text| setting(text));
+                change.make("nesp set", once(object(&name)).chain(settings).collect::<Result<_, _>>()?)
             }
+            Action::Apply { file, change } => change.make("nesp apply", read_changes(&file)?),
         }
     }
 }
 
 /// Reads the changes of a file.
 fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text)
-    } else {
-        std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
-    };
+    let is_input = file == Path::new("-");
+    let text = if is_input { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let file = file.display();
-    read.with_context(|| format!("can't read {file}"))?;
+    let text = text.with_context(|| format!("can't read {file}"))?;
     let items = changes(&text).map_err(|error| anyhow!("{file}, {error}"))?;
     ensure!(!items.is_empty(), "{file} has no changes");
     Ok(items)
@@ -213,26 +197,19 @@ impl Reach {
             (None, None) => bail!("name --interface or --udp"),
         }
     }
-
-    fn change(&self, command: &str, at: Option<Nanos>, items: Items<'static>) -> anyhow::Result<Outcome> {
-        ensure!(at != Some(Nanos::ZERO), "--at 0 is past: leave it out to make the change at once");
-        let mut exchange = self.begin()?;
-        let answer = exchange.ask(Operation::Set, at.map_or(0, |at| at.0), items)?;
-        let time = Nanos(answer.time);
-        if self.json.on {
-            return outcome::print_report(&Report::new(command).with("time_ns", time.0), true);
-        }
-        let what = if at.is_some() { "will be made" } else { "made" };
-        outcome::print(&format!("{what} at {time} of the run"))?;
-        Ok(Outcome::Well)
-    }
 }
 
-impl List {
-    fn run(self) -> anyhow::Result<Outcome> {
+impl ChangeArgs {
+    fn make(&self, command: &str, items: Items<'static>) -> anyhow::Result<Outcome> {
+        ensure!(self.at != Some(Nanos::ZERO), "--at 0 is past: leave it out to make the change at once");
         let mut exchange = self.reach.begin()?;
-        let all = if self.settings { exchange.settings()? } else { exchange.all(Operation::List, &[])? };
-        show("nesp list", &all, self.reach.json)
+        let answer = exchange.ask(Operation::Set, self.at.map_or(0, |at| at.0), items)?;
+        let time = Nanos(answer.time);
+        if self.reach.json.on {
+            return outcome::print_report(&Report::new(command).with("time_ns", time.0), true);
+        }
+        let what = if self.at.is_some() { "will be made" } else { "made" };
+        outcome::print(&format!("{what} at {time} of the run"))
     }
 }
 
@@ -248,29 +225,20 @@ fn show(command: &str, items: &Items<'_>, json: Json) -> anyhow::Result<Outcome>
                 }
                 Item::Setting(name, value) => {
                     let settings = report.rows.last_mut().and_then(|row| row.extra.get_mut("settings"));
-                    if let Some(Value::Object(settings)) = settings {
-                        settings.insert(name.to_string(), (&**value).into());
-                    }
+                    settings.into_iter().for_each(|settings| settings[&**name] = (&**value).into());
                 }
                 _ => {}
             }
         }
         return outcome::print_report(&report, true);
     }
-    let rows: Vec<Vec<String>> = items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Object(kind, name) => Some(cells![kind.word(), &**name, ""]),
-            Item::Setting(name, value) => Some(cells!["", &**name, &**value]),
-            _ => None,
-        })
-        .collect();
-    print_with(|out| {
-        longwire_report::shown::columns(&rows)
-            .iter()
-            .try_for_each(|line| writeln!(out, "{}", line.trim_end()))
-    })?;
-    Ok(Outcome::Well)
+    let cells = |item: &Item<'_>| match item {
+        Item::Object(kind, name) => Some(cells![kind.word(), &**name, ""]),
+        Item::Setting(name, value) => Some(cells!["", &**name, &**value]),
+        _ => None,
+    };
+    let rows: Vec<Vec<String>> = items.iter().filter_map(cells).collect();
+    outcome::print_with(|out| columns(&rows).iter().try_for_each(|line| writeln!(out, "{line}")))
 }
 
 #[cfg(test)]

@@ -53,21 +53,20 @@ impl Args {
             })?;
             if json.on || self.json.on {
                 let row = row(shipped.name, &shipped.description()?).extra("text", shipped.text);
-                return print_rows("profiles show", [row]);
+                return outcome::print_report(&Report::new("profiles show").with_rows([row]), true);
             }
-            outcome::print(shipped.text.trim_end())?;
-            return Ok(Outcome::Well);
+            return outcome::print(shipped.text.trim_end());
         }
         let all: Vec<(&str, Description)> = SHIPPED
             .iter()
             .map(|shipped| Ok((shipped.name, shipped.description()?)))
             .collect::<anyhow::Result<_>>()?;
         if self.json.on {
-            return print_rows("profiles", all.iter().map(|(name, about)| row(name, about)));
+            let rows = all.iter().map(|(name, about)| row(name, about));
+            return outcome::print_report(&Report::new("profiles").with_rows(rows), true);
         }
         let list: Vec<_> = all.iter().map(|(name, about)| as_text(name, about)).collect();
-        outcome::print(list.join("\n").trim_end())?;
-        Ok(Outcome::Well)
+        outcome::print(list.join("\n").trim_end())
     }
 }
 
@@ -80,12 +79,6 @@ fn as_text(name: &str, about: &Description) -> String {
     }
     let _ = writeln!(text, "  [{}]", about.source);
     text
-}
-
-fn print_rows(command: &str, rows: impl IntoIterator<Item = Row>) -> anyhow::Result<Outcome> {
-    let mut report = Report::new(command);
-    report.extend(rows);
-    outcome::print_report(&report, true)
 }
 
 fn row(name: &str, about: &Description) -> Row {

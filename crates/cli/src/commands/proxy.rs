@@ -1,22 +1,23 @@
 //! `longwire proxy`
 
-use super::exec::link::{LinkArgs, LinkEnds, outlook};
+use super::exec::link::{LinkArgs, LinkEnds};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
     CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, SocketNetwork, abilities,
-    allow_open_files_if_possible, enter_user_namespace, keep_for, may_make_hosts, taps,
+    enter_user_namespace, keep_for, may_make_hosts,
 };
+use longwire_run::entrance::{Entrance, is_at};
 use longwire_run::open_ports::OwnPorts;
+use longwire_run::outlook::outlook;
 use longwire_run::real_run::RealRun;
 use longwire_run::stack::{Stack, StackPort, Wires};
-use longwire_run::test_hosts::{TestHosts, sweep, wiring};
+use longwire_run::test_hosts::{TestHosts, sweep, usual_driver, wiring};
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
-use std::sync::Arc;
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Put a link in front of a TCP or UDP service
 ///
@@ -70,26 +71,6 @@ enum StackKind {
 /// Longest IP packet between the two ends.
 const MTU: u32 = 1500;
 
-/// A socket that clients reach.
-enum Entrance {
-    Tcp(TcpListener),
-    Udp(UdpSocket),
-}
-
-/// How the two ends are made.
-enum ProxyEnds {
-    /// In namespaces: from where the service is reached, and the wiring.
-    Kernel(SocketNetwork, HostDriver),
-    /// In this process.
-    Process,
-}
-
-/// A link that is up, and the relays at its ends.
-struct RunningProxy {
-    run: RealRun,
-    relays: Relays,
-}
-
 /// One at each end in namespaces, or one for both ends in this process.
 type Relays = (Vec<PortRelay>, Option<Stack>);
 
@@ -100,7 +81,7 @@ impl Args {
     /// If an address can't be used, or the system forbids it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         // What is wrong with the options is said before anything is made.
-        self.link.plan("proxy", self.foreground.seed, LinkEnds::Process)?;
+        let plan = self.link.plan("proxy", self.foreground.seed, LinkEnds::Process)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let service = self.service()?;
         // In this network, not in that of the ends.
@@ -114,43 +95,34 @@ impl Args {
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
-        let (whose, ends) = match means {
-            ProxyEnds::Kernel(..) => ("kernel", LinkEnds::Hosts { mtu: MTU }),
-            ProxyEnds::Process => ("process", LinkEnds::Process),
-        };
-        let plan = self.link.plan("proxy", self.foreground.seed, ends)?;
         let outlook = outlook(&plan, "round trip will be");
-        let up = match means {
-            ProxyEnds::Kernel(outside, driver) => {
-                self.in_namespaces(plan, entrance, (outside, driver), &service)?
-            }
-            ProxyEnds::Process => self.in_process(plan, entrance, &service)?,
+        let (whose, packets, (run, relays)) = match means {
+            Some(means) => ("kernel", "the kernel's packets", self.in_namespaces(entrance, means, &service)?),
+            None => ("process", "packets of this process", self.in_process(plan, entrance, &service)?),
         };
         let to = service.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-        let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
         self.foreground.say(&format!("{at} leads to {to}, by {packets} that cross the link; Ctrl-C ends it"));
         outlook.iter().for_each(|what| self.foreground.say(what));
-        let over = self.foreground.wait(&up.run, &signals, || None);
-        drop(up.relays);
+        let over = self.foreground.wait(&run, &signals, || None);
+        drop(relays);
         let own = [("listen", at.to_string()), ("to", to), ("stack", whose.to_owned())];
-        self.foreground.report("proxy", up.run.stop(), &own, over)
+        self.foreground.report("proxy", run.stop(), &own, over)
     }
 
-    /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must
-    /// happen before a second thread starts.
-    fn means(&self) -> anyhow::Result<ProxyEnds> {
+    /// From where the service is reached and the wiring, if the two ends are made in namespaces. Enters a
+    /// user namespace if those are only possible there, which must happen before a second thread starts.
+    fn means(&self) -> anyhow::Result<Option<(SocketNetwork, HostDriver)>> {
         if self.stack == Some(StackKind::Process) {
-            return Ok(ProxyEnds::Process);
+            return Ok(None);
         }
-        let driver = || if taps().available { HostDriver::TAP } else { HostDriver::VETH };
         if may_make_hosts() {
-            return Ok(ProxyEnds::Kernel(SocketNetwork::Here, driver()));
+            return Ok(Some((SocketNetwork::Here, usual_driver())));
         }
         let can = abilities();
         if can.user_namespaces.available {
             let outside = OutsideSockets::stay().context("keeping this network's sockets at hand")?;
             enter_user_namespace()?;
-            return Ok(ProxyEnds::Kernel(SocketNetwork::Outside(outside), driver()));
+            return Ok(Some((SocketNetwork::Outside(outside), usual_driver())));
         }
         let reason = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
         ensure!(
@@ -158,23 +130,23 @@ impl Args {
             "the kernel's TCP/IP needs namespaces: {reason}; --stack process needs none"
         );
         self.foreground.say(&format!("TCP/IP is this process's own, as there are no namespaces: {reason}"));
-        Ok(ProxyEnds::Process)
+        Ok(None)
     }
 
     /// Two namespaces, with a relay in each.
     fn in_namespaces(
         &self,
-        plan: Plan,
         entrance: Entrance,
         (outside, driver): (SocketNetwork, HostDriver),
         service: &[SocketAddr],
-    ) -> anyhow::Result<RunningProxy> {
+    ) -> anyhow::Result<(RealRun, Relays)> {
+        let plan = self.link.plan("proxy", self.foreground.seed, LinkEnds::Hosts { mtu: MTU })?;
         sweep()?;
         let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
         let hosts = TestHosts::Exec(ExecNet::create(&instance(), &spec)?);
         let run = self.foreground.start(instance(), plan, Wiring::Hosts(Box::new(hosts), driver))?;
-        let relays = relays(&run, entrance, outside, service)?;
-        Ok(RunningProxy { run, relays: (relays.into(), None) })
+        let relays = entrance.relays(&run, outside, service)?;
+        Ok((run, (relays.into(), None)))
     }
 
     /// Two ends in this process.
@@ -183,7 +155,7 @@ impl Args {
         plan: Plan,
         entrance: Entrance,
         service: &[SocketAddr],
-    ) -> anyhow::Result<RunningProxy> {
+    ) -> anyhow::Result<(RealRun, Relays)> {
         let [near, far] = [0, 1].map(|place: usize| plan.ports[place].mac.0);
         let made =
             StackPort::pair(NEAR, near, far).and_then(|one| Ok((one, StackPort::pair(FAR, far, near)?)));
@@ -195,7 +167,7 @@ impl Args {
             Entrance::Tcp(listener) => Stack::tcp(wires, listener, service.to_vec()),
             Entrance::Udp(socket) => Stack::udp(wires, socket, service[0]),
         };
-        Ok(RunningProxy { run, relays: (Vec::new(), Some(stack?)) })
+        Ok((run, (Vec::new(), Some(stack?))))
     }
 
     /// The service's addresses, at least one: for TCP all of its name, the first that accepts is used. Nobody
@@ -228,52 +200,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("\"{text}\" is not an address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
 }
 
-/// Whether what listens at `at` is reached by `to`: at all addresses of this machine, if at an unspecified
-/// one.
-fn is_at(at: SocketAddr, to: SocketAddr) -> bool {
-    let (own, other) = (at.ip().to_canonical(), to.ip().to_canonical());
-    let is_own = || UdpSocket::bind((other, 0)).is_ok();
-    at.port() == to.port() && (own == other || own.is_unspecified() && is_own())
-}
-
 /// The name under which `longwire ctl` finds it.
 fn instance() -> String {
     format!("proxy-{}", std::process::id())
-}
-
-/// The relays: from the clients to the near end and across the link, and from the far end to the service.
-fn relays(
-    run: &RealRun,
-    entrance: Entrance,
-    outside: SocketNetwork,
-    service: &[SocketAddr],
-) -> anyhow::Result<[PortRelay; 2]> {
-    let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
-    // Both relays', and what else the process opens.
-    allow_open_files_if_possible(2 * PortRelay::MOST_FILES + 256);
-    let across = SocketAddr::new(net.far_address(), service[0].port());
-    let is_udp = matches!(entrance, Entrance::Udp(_));
-    let exit = net.far().run(|| Entrance::open(is_udp, across))?.context("listening at the far end")?;
-    let near = SocketNetwork::inside(net.near().namespace())?;
-    Ok([exit.relay(outside, service)?, entrance.relay(near, &[across])?])
-}
-
-impl Entrance {
-    fn open(udp: bool, at: SocketAddr) -> std::io::Result<Self> {
-        if udp { UdpSocket::bind(at).map(Self::Udp) } else { TcpListener::bind(at).map(Self::Tcp) }
-    }
-
-    fn address(&self) -> std::io::Result<SocketAddr> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr(),
-            Self::Udp(socket) => socket.local_addr(),
-        }
-    }
-
-    fn relay(self, dial: SocketNetwork, to: &[SocketAddr]) -> std::io::Result<PortRelay> {
-        match self {
-            Self::Tcp(listener) => PortRelay::tcp(listener, Arc::new(dial), to.to_vec()),
-            Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), vec![to[0]]),
-        }
-    }
 }

@@ -51,7 +51,15 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   longwire quic-interop wait server:443 --for 10s")]
-    Wait(WaitArgs),
+    Wait {
+        /// The server: an address or a name, and a UDP port.
+        #[arg(value_name = "HOST:PORT")]
+        server: String,
+
+        /// How long to wait.
+        #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+        time: Nanos,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,17 +88,6 @@ struct RunArgs {
     scenario: Vec<String>,
 }
 
-#[derive(Debug, clap::Args)]
-struct WaitArgs {
-    /// The server: an address or a name, and a UDP port.
-    #[arg(value_name = "HOST:PORT")]
-    server: String,
-
-    /// How long to wait.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
-    time: Nanos,
-}
-
 impl Args {
     /// Runs the command.
     ///
@@ -99,7 +96,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::Run(args) => args.run(),
-            Action::Wait(args) => args.run(),
+            Action::Wait { server, time } => wait(&server, time),
         }
     }
 }
@@ -109,8 +106,7 @@ impl RunArgs {
         let link = quic_interop(&self.scenario.join(" "))?;
         if self.print {
             let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
-            outcome::print(link.scenario(&self.network(macs, Nanos::ZERO)).trim_end())?;
-            return Ok(Outcome::Well);
+            return outcome::print(link.scenario(&self.network(macs, Nanos::ZERO)).trim_end());
         }
         link.notes.iter().for_each(|note| self.foreground.say(&note.to_string()));
         let macs = [mac(&self.left)?, mac(&self.right)?];
@@ -158,18 +154,15 @@ fn mac(interface: &str) -> anyhow::Result<[u8; 6]> {
     Ok(Interface::open(interface)?.mac()?)
 }
 
-impl WaitArgs {
-    fn run(self) -> anyhow::Result<Outcome> {
-        let server = &self.server;
-        let mut addresses =
-            server.to_socket_addrs().with_context(|| format!("{server} can't be found; write HOST:PORT"))?;
-        let address = addresses.next().with_context(|| format!("{server} has no address"))?;
-        ensure!(self.time > Nanos::ZERO, "--for 0s is no time to wait; write --for 10s");
-        if wait_for_server(address, self.time.as_duration())? {
-            outcome::note(&format!("{server} answers"));
-            return Ok(Outcome::Well);
-        }
-        outcome::note(&format!("{server} does not answer within {}", self.time));
-        Ok(Outcome::Failed)
-    }
+fn wait(server: &str, time: Nanos) -> anyhow::Result<Outcome> {
+    let mut addresses =
+        server.to_socket_addrs().with_context(|| format!("{server} can't be found; write HOST:PORT"))?;
+    let address = addresses.next().with_context(|| format!("{server} has no address"))?;
+    ensure!(time > Nanos::ZERO, "--for 0s is no time to wait; write --for 10s");
+    let answers = wait_for_server(address, time.as_duration())?;
+    outcome::note(&match answers {
+        true => format!("{server} answers"),
+        false => format!("{server} does not answer within {time}"),
+    });
+    Ok(Outcome::of(answers))
 }

@@ -231,22 +231,18 @@ impl Args {
         let instance = Arc::clone(run.instance());
         let name = instance.name();
         let watched = Box::new(OfProcess(instance));
-        match longwire_terminal::view(watched, InstanceOwner::ThisProcess, (name, dashboard(run)), is_over) {
-            Ok(ViewEnd::End | ViewEnd::Over) => false,
+        let titles = (name, dashboard(run));
+        let said = match longwire_terminal::view(watched, InstanceOwner::ThisProcess, titles, is_over) {
+            Ok(ViewEnd::End | ViewEnd::Over) => return false,
             Ok(ViewEnd::Detached) => {
                 announce(run);
-                outcome::note("the run goes on; Ctrl-C ends it, longwire top shows it");
-                true
+                "the run goes on; Ctrl-C ends it, longwire top shows it".to_owned()
             }
-            Ok(ViewEnd::Gone(reason)) => {
-                outcome::note(&format!("note: no view any more: {reason}"));
-                true
-            }
-            Err(error) => {
-                outcome::note(&format!("note: the terminal can't show the view: {error}"));
-                true
-            }
-        }
+            Ok(ViewEnd::Gone(reason)) => format!("note: no view any more: {reason}"),
+            Err(error) => format!("note: the terminal can't show the view: {error}"),
+        };
+        outcome::note(&said);
+        true
     }
 
     fn finish(&self, ran: &ReportInput<'_>, recorded: &RecordSummary) -> anyhow::Result<Outcome> {

@@ -17,7 +17,6 @@ impl Args {
     /// # Errors
     /// If standard output can't be written to.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        outcome::print(&serde_json::to_string_pretty(&longwire_scenario::schema())?)?;
-        Ok(Outcome::Well)
+        outcome::print(&serde_json::to_string_pretty(&longwire_scenario::schema())?)
     }
 }

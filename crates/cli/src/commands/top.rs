@@ -44,14 +44,9 @@ impl Args {
         // So that the terminal is restored.
         let signals = StopSignals::catch().context("catching signals")?;
         let over = || signals.came().is_some();
-        match longwire_terminal::view(
-            Box::new(client),
-            InstanceOwner::OtherProcess,
-            (name.clone(), None),
-            over,
-        )? {
-            ViewEnd::Gone(_) => outcome::note(&format!("{name} has ended")),
-            ViewEnd::End | ViewEnd::Detached | ViewEnd::Over => {}
+        let (owner, titles) = (InstanceOwner::OtherProcess, (name.clone(), None));
+        if let ViewEnd::Gone(_) = longwire_terminal::view(Box::new(client), owner, titles, over)? {
+            outcome::note(&format!("{name} has ended"));
         }
         Ok(Outcome::Well)
     }

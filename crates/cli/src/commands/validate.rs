@@ -2,9 +2,10 @@
 
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome, whole_file};
+use crate::usage::choice;
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_report::Report;
+use longwire_report::{Report, whole_file};
 use longwire_validate::{Driver, Findings, Paper, Settings, html, print_table, run};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -33,12 +34,14 @@ memory, about four; cbcs always runs in virtual time, in less than a minute. Let
 meanwhile.")]
 pub struct Args {
     /// The paper.
-    #[arg(value_name = "PAPER", value_enum)]
-    paper: Name,
+    #[arg(value_name = "PAPER",
+        value_parser = choice(PAPERS.map(|(paper, help)| (paper.name(), paper, help))))]
+    paper: Paper,
 
     /// The driver of Longwire's ports.
-    #[arg(long, value_name = "DRIVER", value_enum, default_value = "af_packet", conflicts_with = "simulate")]
-    driver: DriverName,
+    #[arg(long, value_name = "DRIVER", default_value = "af_packet", conflicts_with = "simulate",
+        value_parser = choice(DRIVERS.map(|(driver, help)| (driver.name(), driver, help))))]
+    driver: Driver,
 
     /// Run in virtual time: exact, without privileges; rows about speed and real TCP are not run.
     #[arg(long = "virtual")]
@@ -73,51 +76,24 @@ pub struct Args {
     html: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Name {
-    /// Link emulation: bandwidth, delay, loss, forwarding, multiplexed links (Utah, 2004).
-    Linkem,
-    /// Network emulation: cost of tail drop and RED, ports, input rate, loss (Osaka).
-    Osaka,
-    /// Sharing processors and ports: CBCS compared with separate DRR and later schedulers (UNSW, 2005).
-    Cbcs,
-    /// An extensible router: queues, levels, programs, installing, robustness (Princeton, 2001).
-    Princeton,
-}
+const PAPERS: [(Paper, &str); 4] = [
+    (Paper::Linkem, "Link emulation: bandwidth, delay, loss, forwarding, multiplexed links (Utah, 2004)"),
+    (Paper::Osaka, "Network emulation: cost of tail drop and RED, ports, input rate, loss (Osaka)"),
+    (
+        Paper::Cbcs,
+        "Sharing processors and ports: CBCS compared with separate DRR and later schedulers (UNSW, 2005)",
+    ),
+    (
+        Paper::Princeton,
+        "An extensible router: queues, levels, programs, installing, robustness (Princeton, 2001)",
+    ),
+];
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum DriverName {
-    /// TAP interfaces with the virtio header.
-    #[value(name = "tap")]
-    Tap,
-    /// Packet sockets on veth pairs.
-    #[value(name = "af_packet")]
-    AfPacket,
-    /// AF_XDP on veth pairs.
-    #[value(name = "af_xdp")]
-    AfXdp,
-}
-
-impl From<Name> for Paper {
-    fn from(name: Name) -> Self {
-        match name {
-            Name::Linkem => Self::Linkem,
-            Name::Osaka => Self::Osaka,
-            Name::Cbcs => Self::Cbcs,
-            Name::Princeton => Self::Princeton,
-        }
-    }
-}
-
-impl From<DriverName> for Driver {
-    fn from(name: DriverName) -> Self {
-        match name {
-            DriverName::Tap => Self::Tap,
-            DriverName::AfPacket => Self::AfPacket,
-            DriverName::AfXdp => Self::AfXdp,
-        }
-    }
-}
+const DRIVERS: [(Driver, &str); 3] = [
+    (Driver::Tap, "TAP interfaces with the virtio header"),
+    (Driver::AfPacket, "Packet sockets on veth pairs"),
+    (Driver::AfXdp, "AF_XDP on veth pairs"),
+];
 
 impl Args {
     /// Reproduces the paper and prints the report.
@@ -125,7 +101,7 @@ impl Args {
     /// # Errors
     /// If standard output or the HTML file can't be written to: the file is tried before the measurements.
     pub fn run(mut self) -> anyhow::Result<Outcome> {
-        let paper = Paper::from(self.paper);
+        let paper = self.paper;
         self.simulate |= paper.is_virtual();
         if let Some(file) = self.html.as_deref().filter(|_| !self.list) {
             whole_file::check(file).with_context(|| unwritable(file))?;
@@ -141,7 +117,7 @@ impl Args {
         let progress = Progress::of_steps("validate");
         let say = |what: &str| progress.say(what);
         let settings = Settings {
-            driver: self.driver.into(),
+            driver: self.driver,
             simulate: self.simulate,
             quick: self.quick,
             full: self.full,
@@ -156,8 +132,7 @@ impl Args {
         drop(progress);
         if self.list && !self.json.on {
             let names: Vec<_> = findings.rows.iter().map(|row| row.name.as_str()).collect();
-            outcome::print(&names.join("\n"))?;
-            return Ok(Outcome::Well);
+            return outcome::print(&names.join("\n"));
         }
         anyhow::ensure!(
             findings.matched,
@@ -165,7 +140,8 @@ impl Args {
             self.only.iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(" or "),
             paper.name()
         );
-        let mut report = self.report(paper, &findings, stop.load(Ordering::Relaxed));
+        let mut report = self.report(&findings, stop.load(Ordering::Relaxed));
+        let mut ended = Outcome::of(report.pass);
         if let Some(file) = &self.html
             && let Err(why) = std::fs::write(file, html::page(paper.title(), &report, &findings.plots))
         {
@@ -173,29 +149,25 @@ impl Args {
             let fault = format!("{}: {why}", unwritable(file));
             outcome::note(&format!("error: {fault}"));
             report.fail(fault);
-            self.print(&report)?;
-            return Ok(Outcome::Status(2));
+            ended = Outcome::Status(2);
         }
-        self.print(&report)?;
-        Ok(Outcome::of(report.pass))
-    }
-
-    fn print(&self, report: &Report) -> anyhow::Result<()> {
         if self.json.on {
-            outcome::print(&report.to_json())
+            outcome::print(&report.to_json())?;
         } else {
-            outcome::print_with(|out| print_table(report, out))
+            outcome::print_with(|out| print_table(&report, out))?;
         }
+        Ok(ended)
     }
 
-    fn report(&self, paper: Paper, findings: &Findings, stopped: bool) -> Report {
+    fn report(&self, findings: &Findings, stopped: bool) -> Report {
+        let paper = self.paper;
         let mode = if self.simulate { "virtual" } else { "real" };
         let mut report = Report::new(format!("validate {}", paper.name()))
             .with("paper", paper.title())
             .with("mode", mode)
             .with("quick", self.quick);
         if !self.simulate && paper.has_hosts() {
-            report.set("driver", Driver::from(self.driver).name());
+            report.set("driver", self.driver.name());
         }
         if let Some(seed) = self.seed {
             report.set("seed", seed);
@@ -256,7 +228,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_their_names() {
         let args = read(&["linkem", "--only", "5.3", "--only", "tick", "--driver", "af_xdp"]).unwrap();
-        assert_eq!((args.only.len(), Driver::from(args.driver)), (2, Driver::AfXdp));
+        assert_eq!((args.only.len(), args.driver), (2, Driver::AfXdp));
         assert!(read(&["princetown"]).is_err() && read(&[]).is_err());
         assert!(read(&["osaka", "--virtual", "--driver", "tap"]).is_err(), "virtual time has no driver");
     }
@@ -265,12 +237,12 @@ mod tests {
     fn the_report_says_how_it_was_made() {
         let args = read(&["osaka", "--virtual", "--quick"]).unwrap();
         let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched: true, summary: Vec::new() };
-        let report = args.report(Paper::Osaka, &findings, true);
+        let report = args.report(&findings, true);
         assert_eq!((&report.extra["mode"], &report.extra["quick"]), (&"virtual".into(), &true.into()));
         assert!(!report.pass && !report.extra.contains_key("driver"));
         let args = read(&["osaka", "--seed", "7", "--full"]).unwrap();
         let findings = Findings { summary: vec!["x".into()], ..findings };
-        let report = args.report(Paper::Osaka, &findings, false);
+        let report = args.report(&findings, false);
         assert_eq!((&report.extra["seed"], &report.extra["full"]), (&7.into(), &true.into()));
         assert_eq!(report.extra["summary"][0], "x");
         assert!(read(&["osaka", "--quick", "--full"]).is_err());

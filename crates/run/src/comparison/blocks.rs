@@ -1,15 +1,16 @@
 //! Compares objects by their blocks: the edits that lead from one to the other.
 
-use crate::objects::changing::{LiveObjects, ObjectKind, PlannedChange};
+use crate::objects::changing::{AnyObjects, PlannedChange, edited};
+use crate::objects::settings::Settings;
 use longwire_assemble::is_at_start;
-use longwire_block::change::{Blocks, Edit, set_block};
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Value, Values};
 use longwire_control::{Kind, SettingDifference};
 use longwire_engine::{Change, are_alike};
 use longwire_link::without;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The edits that give an object the blocks of another with its name.
@@ -80,16 +81,10 @@ pub(super) struct ChangedObject {
     pub(super) keys: Vec<&'static str>,
 }
 
-impl<W: ObjectKind> LiveObjects<W> {
+impl AnyObjects {
     /// Records the result of `edits` on the object at this place.
     pub(crate) fn edit_known(&self, place: u32, edits: &[Edit]) {
-        let mut blocks = (*self.known(place)).clone();
-        for edit in edits {
-            if let Some((spec, values)) = edit.apply(&blocks) {
-                set_block(&mut blocks, spec, values);
-            }
-        }
-        self.note(place, Nanos::ZERO, Arc::new(blocks));
+        self.note(place, Nanos::ZERO, Arc::new(edited(&self.known(place), edits)));
     }
 
     /// The blocks that these objects have at `start`, where they differ from the planned ones.
@@ -124,7 +119,7 @@ impl<W: ObjectKind> LiveObjects<W> {
                 let edits = edits_between(&then, &now);
                 (edits.iter().map(|edit| edit.spec.key).collect::<Vec<_>>(), then, now)
             });
-            let own = keys.iter().copied().filter(|key| !kept.has(W::KIND, place, key));
+            let own = keys.iter().copied().filter(|key| !kept.has(self.kind().kind(), place, key));
             let keys: Vec<_> = own.collect();
             (!keys.is_empty()).then_some(ChangedObject { place, keys })
         });
@@ -146,7 +141,7 @@ impl<W: ObjectKind> LiveObjects<W> {
                 continue;
             }
             let mut edits = edits_between(&now, &then);
-            edits.retain(|edit| !kept.has(W::KIND, place, edit.spec.key));
+            edits.retain(|edit| !kept.has(self.kind().kind(), place, edit.spec.key));
             if !edits.is_empty() {
                 all.push(self.object_edits(place, &now, edits));
             }
@@ -155,15 +150,10 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     fn object_edits(&self, place: u32, now: &Arc<Blocks>, edits: Vec<Edit>) -> ObjectEdits {
-        let mut made = (**now).clone();
-        for edit in &edits {
-            if let Some((spec, values)) = edit.apply(&made) {
-                set_block(&mut made, spec, values);
-            }
-        }
         let planned = self.planned_at(place);
         let refused = self.kind().check(place, &planned, &edits).err().map(|error| error.to_string());
-        let settings = settings_between(&self.kind().settings(now), &self.kind().settings(&made));
+        let settings =
+            settings_between(&self.kind().settings(now), &self.kind().settings(&edited(now, &edits)));
         let target = self.target(place);
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();
         let planned = target.map(|target| PlannedChange {
@@ -198,10 +188,7 @@ fn edits_between(now: &Blocks, then: &Blocks) -> Vec<Edit> {
 }
 
 /// The settings that differ between two objects.
-pub(super) fn settings_between(
-    now: &BTreeMap<String, String>,
-    then: &BTreeMap<String, String>,
-) -> Vec<SettingDifference> {
+pub(super) fn settings_between(now: &Settings, then: &Settings) -> Vec<SettingDifference> {
     let mut keys: Vec<_> = now.keys().chain(then.keys()).collect();
     keys.sort();
     keys.dedup();

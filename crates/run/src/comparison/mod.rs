@@ -13,10 +13,11 @@ pub use starting::{StartSetting, StartSettingError, with_settings};
 pub(crate) use written::without_changes;
 pub use written::{WrittenScenario, with_changes};
 
-use crate::objects::changing::PlannedChange;
+use crate::objects::changing::{AnyObjects, PlannedChange};
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::note_start;
+use crate::objects::routers::gone;
 use crate::objects::sources::LiveSources;
 use crate::objects::{ObjectChange, Objects};
 use crate::planned_rewiring::{PlannedRewiring, objects_between};
@@ -27,7 +28,7 @@ use longwire_control::{
     Comparison, Kind, ObjectDifference, RefusedDifference, RewireResponse, RewiredObject, ScenarioRequest,
     SetError,
 };
-use longwire_engine::{Remote, RemoteError};
+use longwire_engine::Remote;
 use longwire_scenario::{Plan, Router, RouterEvent, ScenarioError, advanced, staged_sections};
 use longwire_units::Nanos;
 use routers::{RoutersAtStart, Toward};
@@ -47,9 +48,8 @@ struct Start {
 pub(crate) struct WrittenStart {
     /// The scenario's text.
     text: Arc<str>,
-    links: StartBlocks,
-    sources: StartBlocks,
-    media: StartBlocks,
+    /// Of links, sources and media.
+    blocks: [StartBlocks; 3],
     routers: Vec<Router>,
     router_events: Vec<RouterEvent>,
     /// What later events have changed.
@@ -58,8 +58,8 @@ pub(crate) struct WrittenStart {
 
 /// The changes of settings that a comparison asks for.
 pub(crate) struct Changes {
-    /// The scenario as it is now.
-    text: Arc<str>,
+    /// The scenario that is wanted, as it is after what its events have added and removed by now.
+    pub(crate) text: Arc<str>,
     in_engine: Vec<(Kind, PlannedChange)>,
     of_routers: Vec<ObjectChange>,
 }
@@ -72,8 +72,13 @@ impl Start {
         let links = LiveLinks::new(&plan, &[]);
         let sources = LiveSources::new(&plan, &[]);
         let media = LiveMedia::new(&plan, &[]);
-        note_start(&plan, &links, &sources, &media);
+        note_start(&plan, [&links, &sources, &media]);
         Self { plan, links, sources, media }
+    }
+
+    /// The links, the sources and the media.
+    fn in_engine(&self) -> [&AnyObjects; 3] {
+        [&self.links, &self.sources, &self.media]
     }
 }
 
@@ -149,17 +154,14 @@ impl Running<'_> {
             None => known.insert(self.written_start()?),
         };
         start.kept.go_on(plan, self.elapsed);
-        let Objects { links, sources, media, routers, .. } = &*self.state.objects;
-        let gone = |error: RemoteError| SetError::Unavailable(error.to_string());
-        links.read(self.remote, links.perhaps_changed(&start.links)).map_err(gone)?;
-        sources.read(self.remote, sources.perhaps_changed(&start.sources)).map_err(gone)?;
-        media.read(self.remote, media.perhaps_changed(&start.media)).map_err(gone)?;
         let mut changes = written::Writing::default();
-        changes.links(&links.changed_since(&start.links, &start.kept), links);
-        changes.plain(&sources.changed_since(&start.sources, &start.kept), sources);
-        changes.plain(&media.changed_since(&start.media, &start.kept), media);
+        for (objects, blocks) in self.state.objects.in_engine().into_iter().zip(&start.blocks) {
+            objects.read(self.remote, objects.perhaps_changed(blocks)).map_err(gone)?;
+            changes.objects(objects, blocks, &start.kept);
+        }
         let at_start = RoutersAtStart { routers: &start.routers, events: &start.router_events };
-        for change in self.router_changes(at_start, routers.perhaps_changed(), Toward::Now)? {
+        let changed = self.state.objects.routers.perhaps_changed();
+        for change in self.router_changes(at_start, changed, Toward::Now)? {
             changes.router(&change.change);
         }
         Ok(WrittenScenario { text: Arc::clone(&plan.text), changes: changes.entries() })
@@ -170,12 +172,10 @@ impl Running<'_> {
     fn written_start(&self) -> Result<WrittenStart, SetError> {
         let plan = &self.state.plan;
         let base = self.start_of(without_changes(&plan.text))?;
-        let Objects { links, sources, media, .. } = &*self.state.objects;
+        let (now, then) = (self.state.objects.in_engine(), base.in_engine());
         Ok(WrittenStart {
             text: Arc::clone(&plan.text),
-            links: links.start_blocks(&base.links),
-            sources: sources.start_blocks(&base.sources),
-            media: media.start_blocks(&base.media),
+            blocks: std::array::from_fn(|at| now[at].start_blocks(then[at])),
             routers: base.plan.routers.clone(),
             router_events: base.plan.router_events.clone(),
             kept: ChangedLater::none(plan),
@@ -204,8 +204,7 @@ impl Running<'_> {
     fn look_at_all(&self) -> Result<(), SetError> {
         let Objects { links, sources, media, .. } = &*self.state.objects;
         let asked = longwire_clock::monotonic();
-        let report = self.remote.report(tolerance(&self.state.plan));
-        let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let report = self.remote.report(tolerance(&self.state.plan)).map_err(gone)?;
         links.note_report(asked, &report);
         sources.look(self.remote, 0..sources.names().len() as u32);
         media.look(self.remote, 0..media.names().len() as u32);
@@ -237,13 +236,14 @@ impl Running<'_> {
         let mut changes = Changes { text, in_engine: Vec::new(), of_routers: Vec::new() };
         let kept = self.kept();
         self.look_at_all()?;
-        let Objects { links, sources, media, .. } = &*state.objects;
-        let mut of_links = links.edits_to(&wanted.links, &kept);
-        // One with other ends begins anew.
-        of_links.retain(|edits| !shown.removed.iter().any(|gone| gone.is_link(&edits.name)));
-        changes.take(&mut shown, Kind::Link, of_links);
-        changes.take(&mut shown, Kind::Source, sources.edits_to(&wanted.sources, &kept));
-        changes.take(&mut shown, Kind::Medium, media.edits_to(&wanted.media, &kept));
+        for (objects, wanted) in state.objects.in_engine().into_iter().zip(wanted.in_engine()) {
+            let (kind, mut edits) = (objects.kind().kind(), objects.edits_to(wanted, &kept));
+            if kind == Kind::Link {
+                // One with other ends begins anew.
+                edits.retain(|edits| !shown.removed.iter().any(|gone| gone.is_link(&edits.name)));
+            }
+            changes.take(&mut shown, kind, edits);
+        }
         let at_start = RoutersAtStart::of(&wanted.plan);
         let all = 0..state.plan.routers.len() as u32;
         for change in self.router_changes(at_start, all, Toward::Scenario)? {
@@ -255,11 +255,6 @@ impl Running<'_> {
 }
 
 impl Changes {
-    /// The scenario that is wanted, as it is after what its events have added and removed by now.
-    pub(crate) fn text(&self) -> Arc<str> {
-        Arc::clone(&self.text)
-    }
-
     fn take(&mut self, shown: &mut Comparison, kind: Kind, all: Vec<ObjectEdits>) {
         for ObjectEdits { name, settings, planned, refused, .. } in all {
             match (refused, planned) {

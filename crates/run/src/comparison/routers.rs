@@ -3,10 +3,12 @@
 use super::Running;
 use super::blocks::settings_between;
 use crate::objects::ObjectChange;
+use crate::objects::router_settings::{ROUTE, route_setting};
+use crate::objects::settings::Settings;
 use longwire_control::{Kind, ObjectDifference, SetError};
 use longwire_scenario::{Plan, RouteChange, Router, RouterEvent};
 use longwire_units::Nanos;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// The target state of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,8 @@ impl Running<'_> {
             let kept = ChangedLater::by(&self.state.plan, place, self.elapsed);
             // Routes of a router with a control plane come from that.
             if !router.control {
-                let mut now = self.state.objects.routers.all_settings(self.remote, place as usize)?;
+                let routers = &self.state.objects.routers;
+                let mut now = routers.settings_among(self.remote, place as usize, usize::MAX)?;
                 let mut then = start.routes(there);
                 let own = own_networks(router);
                 now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
@@ -58,7 +61,7 @@ impl Running<'_> {
                     continue;
                 }
                 let (now, _) = self.state.objects.routers.flow(self.remote, &name)?;
-                let then = BTreeMap::from([("weight".to_owned(), weight)]);
+                let then = Settings::from([("weight".to_owned(), weight)]);
                 all.extend(changed((Kind::Flow, name), now, then, toward));
             }
         }
@@ -69,8 +72,8 @@ impl Running<'_> {
 /// The change from `now` to `then`, or the reverse.
 fn changed(
     (kind, name): (Kind, String),
-    now: BTreeMap<String, String>,
-    then: BTreeMap<String, String>,
+    now: Settings,
+    then: Settings,
     toward: Toward,
 ) -> Option<RouterChange> {
     let settings = match toward {
@@ -116,11 +119,10 @@ impl ChangedLater {
     }
 }
 
-const ROUTE: &str = "route.";
 const DEFAULTS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 /// The implicit routes to a router's own networks, as its settings.
-fn own_networks(router: &Router) -> BTreeMap<String, String> {
+fn own_networks(router: &Router) -> Settings {
     let each = router.ports.iter().flat_map(|port| {
         let networks = port.addresses.iter().map(|network| network.masked());
         networks.map(|network| (format!("{ROUTE}{network}"), format!("dev {}", port.name)))
@@ -147,21 +149,13 @@ impl<'s> RoutersAtStart<'s> {
     }
 
     /// The routes of the router at this place, as its settings.
-    fn routes(self, place: usize) -> BTreeMap<String, String> {
+    fn routes(self, place: usize) -> Settings {
         let router = &self.routers[place];
-        let setting = |route| {
-            let written = router.written(route);
-            let to = route.to.to_string();
-            let way = match written.split_once(' ') {
-                Some((first, way)) if first == to => way.to_owned(),
-                _ => "blackhole".into(),
-            };
-            (format!("{ROUTE}{to}"), way)
-        };
-        let mut routes: BTreeMap<_, _> = router.routes.iter().map(setting).collect();
+        let setting = |route| route_setting(router, route);
+        let mut routes: Settings = router.routes.iter().filter_map(setting).collect();
         for change in self.at_start(place).flat_map(|event| &event.changes) {
             match change {
-                RouteChange::Add(route) => routes.extend([setting(route)]),
+                RouteChange::Add(route) => routes.extend(setting(route)),
                 RouteChange::Remove(to) => drop(routes.remove(&format!("{ROUTE}{to}"))),
                 RouteChange::RemoveDefault => {
                     DEFAULTS.iter().for_each(|to| drop(routes.remove(&format!("{ROUTE}{to}"))));

@@ -5,7 +5,7 @@ use super::Start;
 use super::blocks::ChangedLater;
 use super::written::{Writing, with_changes};
 use crate::objects::ObjectChange;
-use crate::objects::changing::{CurrentObject, LiveObjects, ObjectKind};
+use crate::objects::changing::{AnyObjects, CurrentObject};
 use longwire_control::{Kind, SetError};
 use longwire_scenario::{Plan, parse, suggestion, with_seed};
 use std::error::Error;
@@ -84,23 +84,15 @@ fn text_with(plan: &Plan, settings: &[StartSetting]) -> Result<String, StartSett
     let (before, after) = (Start::of(Arc::clone(&plan)), Start::of(plan));
     let mut of_routers = Vec::new();
     for change in after.changes(settings)? {
-        let begun = match change.kind {
-            Kind::Link => after.links.begin_with(&change),
-            Kind::Source => after.sources.begin_with(&change),
-            Kind::Medium => after.media.begin_with(&change),
-            _ => {
-                of_routers.push(change);
-                continue;
-            }
-        };
-        begun.map_err(|error| in_words(&change.name, error))?;
+        match after.in_engine().into_iter().find(|objects| objects.kind().kind() == change.kind) {
+            Some(objects) => objects.begin_with(&change).map_err(|error| in_words(&change.name, error))?,
+            None => of_routers.push(change),
+        }
     }
-    let kept = ChangedLater::default();
-    let Start { links, sources, media, .. } = &after;
     let mut changes = Writing::default();
-    changes.links(&links.changed_since(&links.start_blocks(&before.links), &kept), links);
-    changes.plain(&sources.changed_since(&sources.start_blocks(&before.sources), &kept), sources);
-    changes.plain(&media.changed_since(&media.start_blocks(&before.media), &kept), media);
+    for (before, after) in before.in_engine().into_iter().zip(after.in_engine()) {
+        changes.objects(after, &after.start_blocks(before), &ChangedLater::default());
+    }
     of_routers.iter().for_each(|change| changes.router(change));
     Ok(with_changes(&after.plan.text, &changes.entries()))
 }
@@ -125,13 +117,11 @@ impl Start {
     fn object_of<'t>(&self, target: &'t str) -> Result<(Kind, &'t str, &'t str), StartSettingError> {
         for (dot, _) in target.rmatch_indices('.') {
             let (name, key) = (&target[..dot], &target[dot + 1..]);
-            let meant =
-                [self.links.meant(name).err(), self.sources.meant(name).err(), self.media.meant(name).err()];
-            for (kind, error) in [Kind::Link, Kind::Source, Kind::Medium].into_iter().zip(meant) {
-                match error {
-                    None => return Ok((kind, name, key)),
-                    Some(SetError::Unknown { .. }) => {}
-                    Some(error) => return Err(in_words(name, error)),
+            for objects in self.in_engine() {
+                match objects.meant(name) {
+                    Ok(_) => return Ok((objects.kind().kind(), name, key)),
+                    Err(SetError::Unknown { .. }) => {}
+                    Err(error) => return Err(in_words(name, error)),
                 }
             }
             let router = name.split('/').next().unwrap_or(name);
@@ -174,7 +164,7 @@ fn of_router<'t>(name: &'t str, key: &'t str) -> Result<(Kind, &'t str, &'t str)
     }
 }
 
-impl<W: ObjectKind> LiveObjects<W> {
+impl AnyObjects {
     /// Records the settings with which objects begin.
     fn begin_with(&self, change: &ObjectChange) -> Result<(), SetError> {
         let pairs: Vec<_> = change.pairs.iter().collect();

@@ -1,10 +1,10 @@
 //! Writes the running instance as a scenario: its original text, and later changes as events at time 0.
 
-use super::blocks::ChangedObject;
+use super::blocks::{ChangedLater, ChangedObject, StartBlocks};
 use super::routers::NONE;
 use crate::objects::ObjectChange;
-use crate::objects::changing::{LiveObjects, ObjectKind};
-use crate::objects::links::LiveLinks;
+use crate::objects::changing::AnyObjects;
+use crate::objects::router_settings::ROUTE;
 use longwire_block::Value;
 use longwire_block::change::Blocks;
 use longwire_control::Kind;
@@ -79,8 +79,17 @@ impl WrittenScenario {
 pub(super) struct Writing(String);
 
 impl Writing {
+    /// Writes the objects of a kind that are not set as at the `start`, except for what is `kept`.
+    pub(super) fn objects(&mut self, objects: &AnyObjects, start: &StartBlocks, kept: &ChangedLater) {
+        let changed = objects.changed_since(start, kept);
+        match objects.kind().kind() {
+            Kind::Link => self.links(&changed, objects),
+            _ => self.plain(&changed, objects),
+        }
+    }
+
     /// Writes links; those with equal changes share an entry.
-    pub(super) fn links(&mut self, changed: &[ChangedObject], links: &LiveLinks) {
+    fn links(&mut self, changed: &[ChangedObject], links: &AnyObjects) {
         let mut entries: Vec<(String, Vec<String>)> = Vec::new();
         let (names, mut known) = (links.names(), HashMap::new());
         for ChangedObject { place, keys } in changed {
@@ -98,10 +107,11 @@ impl Writing {
 
     /// Writes sources or media, whose settings are separate keys: those of the blocks that differ. Others may
     /// be what a later event has made of them.
-    pub(super) fn plain<W: ObjectKind>(&mut self, changed: &[ChangedObject], objects: &LiveObjects<W>) {
+    fn plain(&mut self, changed: &[ChangedObject], objects: &AnyObjects) {
         let names = objects.names();
         for ChangedObject { place, keys } in changed {
-            let mut text = format!("{} = {}\n", W::KIND.word(), quoted(&names[*place as usize]));
+            let kind = objects.kind().kind().word();
+            let mut text = format!("{kind} = {}\n", quoted(&names[*place as usize]));
             let known = objects.known(*place);
             let differ: Blocks = known.iter().filter(|(spec, _)| keys.contains(&spec.key)).cloned().collect();
             for (key, value) in objects.kind().settings(&differ) {
@@ -125,7 +135,7 @@ impl Writing {
         }
         let (mut add, mut remove) = (Vec::new(), Vec::new());
         for (key, way) in &change.pairs {
-            let to = key.strip_prefix("route.").unwrap_or(key);
+            let to = key.strip_prefix(ROUTE).unwrap_or(key);
             match &**way {
                 NONE => remove.push(quoted(to)),
                 "blackhole" => add.push(quoted(&format!("blackhole {to}"))),

@@ -1,20 +1,21 @@
 //! Objects that workers change: links, sources and media. They differ only in how their settings are written
 //! (`ObjectKind`).
 
-use super::settings::{SettingPair, ramp_of};
+use super::settings::{SettingPair, Settings, ramp_of};
+use crate::threads::lock;
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError, Settable, fits, is_pattern};
 use longwire_engine::{Change, Remote, RemoteError, Target, are_alike};
 use longwire_units::Nanos;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A kind of object, with the syntax of its settings.
-pub trait ObjectKind: Debug {
+pub trait ObjectKind: Debug + Send + Sync {
     /// The kind.
-    const KIND: Kind;
+    fn kind(&self) -> Kind;
 
     /// The edits that `pairs` mean for an object.
     ///
@@ -23,7 +24,7 @@ pub trait ObjectKind: Debug {
     fn edits(&self, object: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError>;
 
     /// The settings of an object with these blocks, as text that can be set.
-    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String>;
+    fn settings(&self, blocks: &Blocks) -> Settings;
 
     /// Settings that a change may name.
     fn settable(&self) -> Vec<Settable>;
@@ -51,8 +52,7 @@ const MOST_MEANT: usize = 10_000;
 
 /// The objects of a kind. Blocks are stored once per profile, and for each changed object.
 #[derive(Debug)]
-pub struct LiveObjects<W> {
-    kind: W,
+pub struct LiveObjects<W: ?Sized> {
     /// By place in the plan.
     names: Arc<[String]>,
     /// Places in the order of the names.
@@ -63,7 +63,11 @@ pub struct LiveObjects<W> {
     planned: Vec<Arc<Blocks>>,
     planned_of: Vec<u32>,
     changed: Mutex<ChangedObjects>,
+    kind: W,
 }
+
+/// Objects of any of the kinds.
+pub type AnyObjects = LiveObjects<dyn ObjectKind>;
 
 /// What is known of changed objects.
 #[derive(Debug, Default)]
@@ -94,7 +98,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
         by_name.sort_unstable_by_key(|&place| &names[place as usize]);
         let planned = planned.into_iter().map(Arc::new).collect();
-        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed: Mutex::default() }
+        Self { names: names.into(), by_name, targets, planned, planned_of, changed: Mutex::default(), kind }
     }
 
     /// These objects with the known blocks of those of the same names in `before`, except for `fresh` ones.
@@ -113,7 +117,9 @@ impl<W: ObjectKind> LiveObjects<W> {
         self.note_read(Nanos::ZERO, stay);
         self
     }
+}
 
+impl<W: ObjectKind + ?Sized> LiveObjects<W> {
     /// Their kind.
     pub const fn kind(&self) -> &W {
         &self.kind
@@ -138,7 +144,7 @@ impl<W: ObjectKind> LiveObjects<W> {
     pub fn meant(&self, name: &str) -> Result<Vec<u32>, SetError> {
         let (found, more) = self.matching(name, MOST_MEANT);
         match found.len() + more {
-            0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
+            0 => Err(SetError::Unknown { kind: self.kind.kind(), name: name.into() }),
             1..=MOST_MEANT => Ok(found),
             _ => Err(SetError::Refused(format!(
                 "\"{name}\" matches more than {MOST_MEANT} objects: write a narrower pattern"
@@ -149,7 +155,7 @@ impl<W: ObjectKind> LiveObjects<W> {
     /// At most `most` of the places that `name` matches, and the number of the others.
     pub fn matching(&self, name: &str, most: usize) -> (Vec<u32>, usize) {
         let direction = |which| self.place(&format!("{name}.{which}"));
-        let mut found: Vec<u32> = match (W::KIND, direction("forward"), direction("backward")) {
+        let mut found: Vec<u32> = match (self.kind.kind(), direction("forward"), direction("backward")) {
             _ if is_pattern(name) => {
                 let mut fitting = (0..).zip(&*self.names).filter(|(_, known)| fits(known, name));
                 let first = fitting.by_ref().take(most).map(|(place, _)| place).collect();
@@ -178,7 +184,7 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     /// The settings of an object as last known; see [`LiveObjects::look`].
-    pub fn settings(&self, place: u32) -> BTreeMap<String, String> {
+    pub fn settings(&self, place: u32) -> Settings {
         self.kind.settings(&self.known(place))
     }
 
@@ -205,15 +211,10 @@ impl<W: ObjectKind> LiveObjects<W> {
         let _ = self.read(remote, places);
     }
 
-    /// Reads the current blocks of the objects that names match.
-    pub(super) fn look_at<'n>(&self, remote: &Remote, names: impl IntoIterator<Item = &'n str>) {
-        self.look(remote, names.into_iter().flat_map(|name| self.meant(name)).flatten());
-    }
-
     /// Records objects' blocks, read after the time `asked`. Those of objects that have changed meanwhile, or
     /// are about to, may be older than what is known.
     pub(super) fn note_read(&self, asked: Nanos, read: impl IntoIterator<Item = (u32, Arc<Blocks>)>) {
-        let mut changed = self.lock();
+        let mut changed = lock(&self.changed);
         for (place, blocks) in read {
             if changed.blocks.get(&place).is_none_or(|(since, _)| *since <= asked) {
                 changed.note(place, asked, blocks);
@@ -237,17 +238,17 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// Records the blocks that an object has since this time.
     pub fn note(&self, place: u32, since: Nanos, blocks: Arc<Blocks>) {
-        self.lock().note(place, since, blocks);
+        lock(&self.changed).note(place, since, blocks);
     }
 
     /// The places of the objects that have ever been changed, as far as is known.
     pub(crate) fn changed_places(&self) -> Vec<u32> {
-        self.lock().blocks.keys().copied().collect()
+        lock(&self.changed).blocks.keys().copied().collect()
     }
 
     /// How often blocks have changed, as far as is known.
     pub(crate) fn change_count(&self) -> u64 {
-        self.lock().changes
+        lock(&self.changed).changes
     }
 
     /// The changes that `pairs` of setting and text mean for the objects that `name` matches, checked against
@@ -296,14 +297,20 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// The last known blocks of the object.
     pub(crate) fn known(&self, place: u32) -> Arc<Blocks> {
-        let changed = self.lock().blocks.get(&place).map(|(_, blocks)| Arc::clone(blocks));
+        let changed = lock(&self.changed).blocks.get(&place).map(|(_, blocks)| Arc::clone(blocks));
         changed.unwrap_or_else(|| self.planned_at(place))
     }
+}
 
-    /// The data are consistent even if a holder of the lock panicked.
-    fn lock(&self) -> MutexGuard<'_, ChangedObjects> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+/// These blocks after edits.
+pub(crate) fn edited<'e>(blocks: &Blocks, edits: impl IntoIterator<Item = &'e Edit>) -> Blocks {
+    let mut edited = blocks.clone();
+    for edit in edits {
+        if let Some((spec, values)) = edit.apply(&edited) {
+            set_block(&mut edited, spec, values);
+        }
     }
+    edited
 }
 
 /// An object's blocks after a change.

@@ -1,7 +1,7 @@
 //! Settings of links.
 
 use super::changing::{CurrentObject, LiveObjects, ObjectKind};
-use super::settings::{SettingPair, of_ramps, quantity};
+use super::settings::{SettingPair, Settings, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
@@ -14,7 +14,7 @@ use longwire_scenario::{
     implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use longwire_units::Nanos;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,7 +68,9 @@ impl LiveLinks {
 }
 
 impl ObjectKind for LinkKind {
-    const KIND: Kind = Kind::Link;
+    fn kind(&self) -> Kind {
+        Kind::Link
+    }
 
     fn edits(&self, link: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let direction = self.directions.get(link.place as usize).copied();
@@ -84,7 +86,7 @@ impl ObjectKind for LinkKind {
         check_ways(planned, edits)
     }
 
-    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
+    fn settings(&self, blocks: &Blocks) -> Settings {
         let each = blocks.iter().flat_map(|(spec, values)| {
             let params = spec.params.iter().zip(values.as_slice()).enumerate();
             let params =
@@ -506,7 +508,7 @@ mod tests {
     }
 
     /// The settings of the link at `place`, changed by each of `changes` in turn.
-    fn set(links: &LiveLinks, place: u32, changes: &[&[(&str, &str)]]) -> BTreeMap<String, String> {
+    fn set(links: &LiveLinks, place: u32, changes: &[&[(&str, &str)]]) -> Settings {
         let mut blocks = (*links.known(place)).clone();
         for pairs in changes {
             let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();

@@ -1,13 +1,12 @@
 //! Settings of shared media.
 
 use super::changing::{CurrentObject, LiveObjects, ObjectKind};
-use super::settings::{SettingPair, of_ramps, quantity};
+use super::settings::{SettingPair, Settings, keyed, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{MediumRef, Target};
 use longwire_link::MEDIA;
 use longwire_scenario::{Plan, medium_edit};
-use std::collections::BTreeMap;
 
 /// The media of a run.
 pub type LiveMedia = LiveObjects<MediumKind>;
@@ -27,17 +26,15 @@ impl LiveMedia {
 }
 
 impl ObjectKind for MediumKind {
-    const KIND: Kind = Kind::Medium;
-
-    fn edits(&self, medium: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
-        let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
-        let edit = medium_edit(medium.blocks, &texts);
-        let wrong = |(key, reason)| SetError::Value { key, reason };
-        let edit = edit.map_err(|faults| SetError::of_all(faults.into_iter().map(wrong).collect()))?;
-        Ok(vec![edit])
+    fn kind(&self) -> Kind {
+        Kind::Medium
     }
 
-    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
+    fn edits(&self, medium: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
+        keyed(pairs, |texts| medium_edit(medium.blocks, texts).map(|edit| vec![edit]))
+    }
+
+    fn settings(&self, blocks: &Blocks) -> Settings {
         let each = blocks.iter().flat_map(|(spec, values)| spec.params.iter().zip(values.as_slice()));
         each.map(|(param, value)| (param.name.to_string(), value.print(param.kind))).collect()
     }

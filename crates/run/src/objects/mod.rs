@@ -4,28 +4,29 @@
 pub mod changing;
 pub mod links;
 pub mod media;
-mod router_settings;
+pub(crate) mod router_settings;
 pub mod routers;
 pub(crate) mod settings;
 pub mod sources;
 
 use crate::programs::change::ProgramChange;
-use changing::PlannedChange;
+use crate::threads::lock;
+use changing::{AnyObjects, PlannedChange};
 use links::LiveLinks;
-use longwire_assemble::is_at_start;
+use longwire_assemble::{Layout, is_at_start};
 use longwire_block::path::LinkRef;
 use longwire_clock::monotonic;
 use longwire_control::{Kind, Made, Saver, Saving, SetError, Settable};
-use longwire_engine::{Bases, Remote, SourceRef};
+use longwire_engine::{Bases, MediumRef, Remote, SourceRef};
 use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
 use routers::LiveRouters;
-use settings::{SettingPair, ramp_of, refusal};
+use settings::{SettingPair, Settings, ramp_of, refusal};
 use sources::LiveSources;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A change, for logs and for saving the state of a run.
 #[derive(Debug)]
@@ -75,11 +76,11 @@ pub struct ObjectChange {
 
 /// Records what the events at the start of `plan` make of its objects: others see no change in it, and a
 /// state that is saved before anybody has looked at an object contains it.
-pub(crate) fn note_start(plan: &Plan, links: &LiveLinks, sources: &LiveSources, media: &LiveMedia) {
+pub(crate) fn note_start(plan: &Plan, [links, sources, media]: [&AnyObjects; 3]) {
     for event in plan.events.iter().filter(|event| is_at_start(event)) {
-        event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
-        event.sources.iter().for_each(|&place| sources.edit_known(place, &event.edits));
-        event.media.iter().for_each(|&place| media.edit_known(place, &event.edits));
+        for (objects, places) in [(links, &event.links), (sources, &event.sources), (media, &event.media)] {
+            places.iter().for_each(|&place| objects.edit_known(place, &event.edits));
+        }
     }
 }
 
@@ -102,20 +103,19 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The objects of `plan`.
-    pub fn new(
+    /// The objects of `plan` with the engine's references, and a receiver of changes.
+    pub(crate) fn new(
         plan: &Arc<Plan>,
-        (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
+        (layout, media): (&Layout, &[MediumRef]),
+        routers: LiveRouters,
+        told: Option<Sender<ChangeNotice>>,
     ) -> Self {
-        note_start(plan, &links, &sources, &media);
-        let (media, routers) = (Arc::new(media), Arc::new(routers));
-        let (plan, changing) = (Arc::clone(plan), Arc::default());
-        Self { plan, links, sources, media, routers, changing, told: None }
-    }
-
-    /// These objects, with a receiver of changes.
-    pub fn telling(self, told: Option<Sender<ChangeNotice>>) -> Self {
-        Self { told, ..self }
+        let links = LiveLinks::new(plan, &layout.links);
+        let sources = LiveSources::new(plan, &layout.sources);
+        let media = Arc::new(LiveMedia::new(plan, media));
+        note_start(plan, [&links, &sources, &*media]);
+        let (plan, routers, changing) = (Arc::clone(plan), Arc::new(routers), Arc::default());
+        Self { plan, links, sources, media, routers, changing, told }
     }
 
     /// Reports a change to the receiver, if there is one; the result is the saving of it.
@@ -147,17 +147,27 @@ impl Objects {
         }
     }
 
+    /// The links, the sources and the media.
+    pub(crate) fn in_engine(&self) -> [&AnyObjects; 3] {
+        [&self.links, &self.sources, &*self.media]
+    }
+
+    /// The objects of this kind, if workers change them.
+    fn of_kind(&self, kind: Kind) -> Option<&AnyObjects> {
+        self.in_engine().into_iter().find(|objects| objects.kind().kind() == kind)
+    }
+
     /// The names of all objects of a kind, in the order of the plan.
     pub fn names(&self, remote: &Remote, kind: Kind) -> Arc<[String]> {
         match kind {
-            Kind::Link => self.links.names(),
-            Kind::Source => self.sources.names(),
-            Kind::Medium => self.media.names(),
+            Kind::Link | Kind::Source | Kind::Medium => {
+                self.of_kind(kind).map(AnyObjects::names).unwrap_or_default()
+            }
             Kind::Port => {
                 let ports = self.plan.ports.iter().filter(|port| !port.is_vacant());
                 ports.map(|port| port.name.to_string()).collect()
             }
-            Kind::Router => self.routers.names().into(),
+            Kind::Router => self.plan.routers.iter().map(|router| router.name.to_string()).collect(),
             Kind::Flow => self.routers.flow_names().into(),
             Kind::Forwarder => self.routers.program_names(remote).into(),
         }
@@ -178,22 +188,14 @@ impl Objects {
     /// # Errors
     /// If it matches none, or too many.
     pub fn members(&self, kind: Kind, name: &str) -> Result<Option<Vec<String>>, SetError> {
-        match kind {
-            Kind::Link => self.links.members(name),
-            Kind::Source => self.sources.members(name),
-            Kind::Medium => self.media.members(name),
-            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => Ok(None),
-        }
+        self.of_kind(kind).map_or(Ok(None), |objects| objects.members(name))
     }
 
     /// Reads the current settings of links, sources or media from their workers: scheduled changes may have
     /// happened.
     pub fn look<'n>(&self, remote: &Remote, kind: Kind, names: impl IntoIterator<Item = &'n str>) {
-        match kind {
-            Kind::Link => self.links.look_at(remote, names),
-            Kind::Source => self.sources.look_at(remote, names),
-            Kind::Medium => self.media.look_at(remote, names),
-            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => {}
+        if let Some(objects) = self.of_kind(kind) {
+            objects.look(remote, names.into_iter().flat_map(|name| objects.meant(name)).flatten());
         }
     }
 
@@ -202,21 +204,17 @@ impl Objects {
     ///
     /// # Errors
     /// If there is no such object, the name matches several programs, or a router does not answer.
-    pub fn settings(
-        &self,
-        remote: &Remote,
-        kind: Kind,
-        name: &str,
-    ) -> Result<BTreeMap<String, String>, SetError> {
+    pub fn settings(&self, remote: &Remote, kind: Kind, name: &str) -> Result<Settings, SetError> {
         let none = || SetError::Unknown { kind, name: name.into() };
         Ok(match kind {
-            Kind::Link => self.links.settings(self.links.place(name).ok_or_else(none)?),
-            Kind::Source => self.sources.settings(self.sources.place(name).ok_or_else(none)?),
-            Kind::Medium => self.media.settings(self.media.place(name).ok_or_else(none)?),
+            Kind::Link | Kind::Source | Kind::Medium => {
+                let objects = self.of_kind(kind).ok_or_else(none)?;
+                objects.settings(objects.place(name).ok_or_else(none)?)
+            }
             Kind::Port => {
                 let named = |port: &&Port| &*port.name == name && !port.is_vacant();
                 let port = self.plan.ports.iter().find(named).ok_or_else(none)?;
-                BTreeMap::from([("queues".into(), port.queues.to_string())])
+                Settings::from([("queues".into(), port.queues.to_string())])
             }
             Kind::Router => self.routers.settings(remote, name)?,
             Kind::Flow => self.routers.flow(remote, name)?.0,
@@ -226,15 +224,11 @@ impl Objects {
 
     /// Settings that a change of an object may name.
     pub fn settable(&self, kind: Kind) -> Vec<Settable> {
-        use changing::ObjectKind;
         match kind {
-            Kind::Link => self.links.kind().settable(),
-            Kind::Source => self.sources.kind().settable(),
-            Kind::Medium => self.media.kind().settable(),
-            Kind::Port => Vec::new(),
             Kind::Router => router_settings::of_routers(),
             Kind::Flow => router_settings::of_flows(),
             Kind::Forwarder => router_settings::of_forwarders(),
+            _ => self.of_kind(kind).map(|objects| objects.kind().settable()).unwrap_or_default(),
         }
     }
 
@@ -265,10 +259,8 @@ impl Objects {
         changes: &[ObjectChange],
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
-        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_engine =
-            |change: &ObjectChange| matches!(change.kind, Kind::Link | Kind::Source | Kind::Medium);
-        if changes.iter().all(of_engine) {
+        let _alone = lock(&self.changing);
+        if changes.iter().all(|change| self.of_kind(change.kind).is_some()) {
             return self.set_in_engine(remote, changes, at);
         }
         let now = monotonic();
@@ -323,12 +315,8 @@ impl Objects {
     fn planned(&self, changes: &[ObjectChange]) -> Result<Vec<(Kind, PlannedChange)>, SetError> {
         let mut all = Vec::new();
         for ObjectChange { kind, name, pairs } in changes {
-            let planned = match kind {
-                Kind::Source => self.sources.changes(name, pairs)?,
-                Kind::Medium => self.media.changes(name, pairs)?,
-                _ => self.links.changes(name, pairs)?,
-            };
-            all.extend(planned.into_iter().map(|planned| (*kind, planned)));
+            let planned = self.of_kind(*kind).map(|objects| objects.changes(name, pairs)).transpose()?;
+            all.extend(planned.into_iter().flatten().map(|planned| (*kind, planned)));
         }
         Ok(all)
     }
@@ -338,7 +326,7 @@ impl Objects {
     /// # Errors
     /// If one of them is impossible; then nothing has changed.
     pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, PlannedChange)>) -> Result<(), SetError> {
-        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.changing);
         self.make_alone(remote, changes, None, Bases::Any).map(drop)
     }
 
@@ -362,10 +350,8 @@ impl Objects {
         // Several workers make changes a little later, after all have received them.
         let since = changed.instant.filter(|_| at.is_none() && ramp.is_none()).map(|at| at.max(monotonic()));
         for ((kind, place, made), blocks) in noted.into_iter().zip(changed.blocks) {
-            match kind {
-                Kind::Source => self.sources.note_change((asked, since), place, (blocks, &made)),
-                Kind::Medium => self.media.note_change((asked, since), place, (blocks, &made)),
-                _ => self.links.note_change((asked, since), place, (blocks, &made)),
+            if let Some(objects) = self.of_kind(kind) {
+                objects.note_change((asked, since), place, (blocks, &made));
             }
             if changed.instant.is_some() && kind == Kind::Source {
                 self.sources.kind().aim(place, &made);

@@ -6,7 +6,7 @@
 
 use super::ObjectChange;
 use super::routers::{LiveRouters, MOST_SHOWN, gone};
-use super::settings::SettingPair;
+use super::settings::{SettingPair, Settings};
 use crate::programs::wrong;
 use longwire_assemble::change_router;
 use longwire_control::{
@@ -14,13 +14,12 @@ use longwire_control::{
 };
 use longwire_engine::Remote;
 use longwire_router::Router;
-use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute};
+use longwire_scenario::{RouteChange, RouteTarget, RouterRoute, WrittenForwarder, WrittenRoute};
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// The prefix of settings for routes.
-const ROUTE: &str = "route.";
+pub(crate) const ROUTE: &str = "route.";
 /// The setting of a flow.
 const WEIGHT: &str = "weight";
 /// The setting that installs or removes a program, and that of its state.
@@ -39,46 +38,28 @@ impl LiveRouters {
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
-    pub fn settings(&self, remote: &Remote, name: &str) -> Result<BTreeMap<String, String>, SetError> {
+    pub fn settings(&self, remote: &Remote, name: &str) -> Result<Settings, SetError> {
         self.settings_among(remote, self.place(name)?, MOST_SHOWN + 1)
     }
 
-    /// All settings of the router at this place in the plan.
+    /// The settings of the router at this place in the plan, up to so many.
     ///
     /// # Errors
     /// If it does not answer.
-    pub(crate) fn all_settings(
-        &self,
-        remote: &Remote,
-        place: usize,
-    ) -> Result<BTreeMap<String, String>, SetError> {
-        self.settings_among(remote, place, usize::MAX)
-    }
-
-    fn settings_among(
+    pub(crate) fn settings_among(
         &self,
         remote: &Remote,
         place: usize,
         most: usize,
-    ) -> Result<BTreeMap<String, String>, SetError> {
-        let router = &self.plan().routers[place];
-        let mut settings = BTreeMap::new();
-        for route in self.known_routes(remote, place, most)? {
-            let (to, written) = (route.to.to_string(), router.written(&route));
-            // Routes to its own addresses can't be changed.
-            let way = match written.split_once(' ') {
-                Some((first, way)) if first == to => way,
-                Some(("blackhole", _)) => "blackhole",
-                _ => continue,
-            };
-            settings.insert(format!("{ROUTE}{to}"), way.to_owned());
-        }
-        Ok(settings)
+    ) -> Result<Settings, SetError> {
+        let router = &self.plan.routers[place];
+        let routes = self.known_routes(remote, place, most)?;
+        Ok(routes.iter().filter_map(|route| route_setting(router, route)).collect())
     }
 
     /// The names, `ROUTER/FLOW`, of the flows that share routers' processors.
     pub fn flow_names(&self) -> Vec<String> {
-        let each = self.plan().routers.iter().flat_map(|router| {
+        let each = self.plan.routers.iter().flat_map(|router| {
             let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
             flows.map(|flow| format!("{}/{}", router.name, flow.name))
         });
@@ -89,14 +70,14 @@ impl LiveRouters {
     ///
     /// # Errors
     /// If there is no such flow, or its router does not answer.
-    pub fn flow(&self, remote: &Remote, name: &str) -> Result<(BTreeMap<String, String>, Value), SetError> {
+    pub fn flow(&self, remote: &Remote, name: &str) -> Result<(Settings, Value), SetError> {
         let (place, flow) = self.flow_place(name)?;
-        let processors = remote.at_node(self.node(place), |router: &mut Router, _| router.processors());
-        let flows = processors.map_err(|error| gone(&error))?.map(|all| all.flows).unwrap_or_default();
+        let processors = remote.at_node(self.refs[place], |router: &mut Router, _| router.processors());
+        let flows = processors.map_err(gone)?.map(|all| all.flows).unwrap_or_default();
         let found = flows.iter().find(|known| *known.flow == *flow);
         let found =
             found.ok_or_else(|| SetError::Unavailable("the router does not know it at present".into()))?;
-        let settings = BTreeMap::from([(WEIGHT.to_owned(), found.weight.to_string())]);
+        let settings = Settings::from([(WEIGHT.to_owned(), found.weight.to_string())]);
         Ok((settings, serde_json::to_value(found).unwrap_or_default()))
     }
 
@@ -105,7 +86,7 @@ impl LiveRouters {
         let none = || SetError::Unknown { kind: Kind::Flow, name: name.into() };
         let (router, flow) = name.split_once('/').ok_or_else(none)?;
         let place = self.place(router).map_err(|_| none())?;
-        let mut flows = self.plan().routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
+        let mut flows = self.plan.routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
         if flows.any(|known| *known.name == *flow) { Ok((place, flow)) } else { Err(none()) }
     }
 
@@ -141,13 +122,13 @@ impl LiveRouters {
             return Err(SetError::Refused("changes of several routers can't be made at one instant".into()));
         };
         let change = move |router: &mut Router, _| change_router(router, &routes, &weights);
-        let done = remote.at_node(self.node(place), change);
+        let done = remote.at_node(self.refs[place], change);
         self.note_change(place);
-        done.map_err(|error| gone(&error))?.map_err(|reason| wrong(changes[0].kind.word(), reason))
+        done.map_err(gone)?.map_err(|reason| wrong(changes[0].kind.word(), reason))
     }
 
     fn route_change(&self, place: usize, to: &str, value: &str) -> Result<RouteChange, String> {
-        let router = &self.plan().routers[place];
+        let router = &self.plan.routers[place];
         if matches!(value.trim(), "" | NONE) {
             return router.removal(to.parse::<RouteTarget>()?);
         }
@@ -161,7 +142,7 @@ impl LiveRouters {
     /// The names, `ROUTER/NAME`, of all programs, router by router. Duplicates are removed.
     pub fn program_names(&self, remote: &Remote) -> Vec<String> {
         let mut names = Vec::new();
-        for (router, table) in self.plan().routers.iter().zip(self.programs(remote)) {
+        for (router, table) in self.plan.routers.iter().zip(self.programs(remote)) {
             for program in table.iter().flat_map(|table| table.all()) {
                 let name = format!("{}/{}", router.name, program.installation().name);
                 if !names.contains(&name) {
@@ -176,14 +157,10 @@ impl LiveRouters {
     ///
     /// # Errors
     /// If several have this name, or the router does not answer.
-    pub fn program_settings(
-        &self,
-        remote: &Remote,
-        name: &str,
-    ) -> Result<Option<BTreeMap<String, String>>, SetError> {
+    pub fn program_settings(&self, remote: &Remote, name: &str) -> Result<Option<Settings>, SetError> {
         let Some((router, program)) = self.program(remote, name)? else { return Ok(None) };
         let fid = number_of(&program)?;
-        let mut settings = BTreeMap::new();
+        let mut settings = Settings::new();
         for key in ["fid", "key", "where", "state", "port", "via", "queue", "packets", "dropped"] {
             let text = match &program[key] {
                 Value::Null => continue,
@@ -260,6 +237,20 @@ impl LiveRouters {
         }
         Ok(first.map(|program| (router, program)))
     }
+}
+
+/// A route as a setting; none of a route to the router's own addresses, which can't be changed.
+pub(crate) fn route_setting(
+    router: &longwire_scenario::Router,
+    route: &RouterRoute,
+) -> Option<(String, String)> {
+    let (to, written) = (route.to.to_string(), router.written(route));
+    let way = match written.split_once(' ') {
+        Some((first, way)) if first == to => way,
+        Some(("blackhole", _)) => "blackhole",
+        _ => return None,
+    };
+    Some((format!("{ROUTE}{to}"), way.to_owned()))
 }
 
 /// Settings that a change of a router may name.

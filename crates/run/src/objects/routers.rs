@@ -2,6 +2,7 @@
 
 use crate::programs::leases::{LeaseKey, Leases};
 use crate::programs::rows::InstalledPrograms;
+use crate::threads::lock;
 use longwire_assemble::Levels;
 use longwire_control::{Kind, RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError, clock};
@@ -12,7 +13,7 @@ use longwire_units::Nanos;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most routes shown at once: listing more would delay packets.
 pub(super) const MOST_SHOWN: usize = 2000;
@@ -20,10 +21,12 @@ pub(super) const MOST_SHOWN: usize = 2000;
 /// The routers of a run. Lists are by place in the plan.
 #[derive(Debug)]
 pub struct LiveRouters {
-    plan: Arc<Plan>,
-    refs: Vec<NodeRef>,
+    pub(crate) plan: Arc<Plan>,
+    /// The engine's references.
+    pub(crate) refs: Vec<NodeRef>,
     levels: Vec<Arc<Mutex<Levels>>>,
-    leases: Arc<Leases>,
+    /// The leases of their programs.
+    pub(crate) leases: Arc<Leases>,
     /// The number of each in leases, which no other router has had.
     numbers: Vec<usize>,
     /// The first number that none has had.
@@ -50,7 +53,7 @@ impl LiveRouters {
     pub(crate) fn in_plan(&self, plan: &Arc<Plan>, refs: Vec<NodeRef>, fresh: Vec<Levels>) -> Self {
         let mut fresh = fresh.into_iter().map(|levels| Arc::new(Mutex::new(levels)));
         let (mut levels, mut numbers, mut next) = (Vec::new(), Vec::new(), self.next);
-        let (was_changed, mut changed) = (self.changed(), BTreeSet::new());
+        let (was_changed, mut changed) = (lock(&self.changed), BTreeSet::new());
         for (new, router) in (0u32..).zip(&plan.routers) {
             let place = self.plan.routers.iter().position(|known| known.name == router.name);
             let is_changed = |place: usize| {
@@ -70,11 +73,6 @@ impl LiveRouters {
         Self { plan, refs, levels, leases, numbers, next, changes: AtomicU64::new(0), changed }
     }
 
-    /// The names of the routers, by place in the plan.
-    pub fn names(&self) -> Vec<String> {
-        self.plan.routers.iter().map(|router| router.name.to_string()).collect()
-    }
-
     /// How often routes and flows have been changed by request.
     pub(crate) fn change_count(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
@@ -83,17 +81,12 @@ impl LiveRouters {
     /// Notes a request that changes a router.
     pub(super) fn note_change(&self, place: usize) {
         self.changes.fetch_add(1, Ordering::Relaxed);
-        self.changed().insert(place as u32);
+        lock(&self.changed).insert(place as u32);
     }
 
     /// The places of the routers whose routes or flows may not be those of the plan, ascending.
     pub(crate) fn perhaps_changed(&self) -> Vec<u32> {
-        self.changed().iter().copied().collect()
-    }
-
-    /// The data are consistent even if a holder of the lock panicked.
-    fn changed(&self) -> MutexGuard<'_, BTreeSet<u32>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.changed).iter().copied().collect()
     }
 
     /// A router's routes, including those to its own networks: IPv4 first, each in order.
@@ -120,7 +113,7 @@ impl LiveRouters {
             let v6 = router.routes_v6().map(|(to, way)| route(v6(to), way));
             v4.chain(v6).take(most).collect()
         });
-        list.map_err(|error| gone(&error))
+        list.map_err(gone)
     }
 
     /// Checks that a router's routes may be changed here.
@@ -148,11 +141,6 @@ impl LiveRouters {
         self.refs.iter().map(table).collect()
     }
 
-    /// The leases of their programs.
-    pub fn leases(&self) -> &Leases {
-        &self.leases
-    }
-
     /// The key of the lease of a program.
     pub(crate) fn lease_key(&self, place: usize, fid: u32) -> LeaseKey {
         (self.numbers[place], fid)
@@ -163,18 +151,9 @@ impl LiveRouters {
         self.numbers.iter().position(|known| *known == number)
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// The engine's reference to a router.
-    pub(crate) fn node(&self, place: usize) -> NodeRef {
-        self.refs[place]
-    }
-
     /// The levels above a router, if the run has any. No holder of the lock panics.
     pub(crate) fn levels(&self, place: usize) -> Option<MutexGuard<'_, Levels>> {
-        Some(self.levels.get(place)?.lock().unwrap_or_else(PoisonError::into_inner))
+        self.levels.get(place).map(|levels| lock(levels))
     }
 
     /// The place in the plan of the router `name`.
@@ -194,7 +173,7 @@ pub(crate) fn meter() -> Meter {
 }
 
 /// The error for a run that does not answer.
-pub(crate) fn gone(error: &RemoteError) -> SetError {
+pub(crate) fn gone(error: RemoteError) -> SetError {
     SetError::Unavailable(error.to_string())
 }
 

@@ -4,7 +4,9 @@ use longwire_block::change::Ramp;
 use longwire_block::{Param, ParamKind};
 use longwire_control::{Bounds, Quantity, SetError, Settable};
 use longwire_engine::RemoteError;
+use longwire_scenario::KeyFault;
 use longwire_units::Nanos;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The settings that turn the others into a ramp, and set the interval of its steps.
@@ -12,6 +14,9 @@ const RAMP: &str = "ramp";
 const STEP: &str = "ramp.step";
 /// Most steps of a ramp, as of a scenario's.
 const MOST_STEPS: u64 = 1_000_000;
+
+/// The settings of an object, as text.
+pub type Settings = BTreeMap<String, String>;
 
 /// A pair of setting and text.
 pub type SettingPair = (String, String);
@@ -39,6 +44,16 @@ pub(crate) fn ramp_of(pairs: &[SettingPair]) -> Result<(Option<Ramp>, Vec<&Setti
     }
     let others = pairs.iter().filter(|(key, _)| key != RAMP && key != STEP).collect();
     Ok((ramp, others))
+}
+
+/// What `read` makes of pairs of setting and text, or its faults.
+pub(super) fn keyed<T>(
+    pairs: &[&SettingPair],
+    read: impl FnOnce(&[(&str, &str)]) -> Result<T, Vec<KeyFault>>,
+) -> Result<T, SetError> {
+    let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+    let wrong = |fault: KeyFault| SetError::Value { reason: fault.to_string(), key: fault.key };
+    read(&texts).map_err(|faults| SetError::of_all(faults.into_iter().map(wrong).collect()))
 }
 
 /// The refusal of a change, from the error of its run.

@@ -1,15 +1,16 @@
 //! Settings of traffic sources.
 
 use super::changing::{CurrentObject, LiveObjects, ObjectKind};
-use super::settings::{SettingPair, of_ramps, quantity};
+use super::settings::{SettingPair, Settings, keyed, of_ramps, quantity};
+use crate::threads::lock;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
 use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
-use longwire_scenario::{Plan, SourceFault, SourceSite, source_edits, source_rows};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 
 /// The setting that names the model.
 const MODEL: &str = "model";
@@ -52,7 +53,7 @@ impl LiveSources {
         let stay = (0..).zip(&plan.sources).filter(|(place, _)| !fresh.contains(place));
         let places: HashMap<u32, u32> =
             stay.filter_map(|(place, source)| Some((self.place(&source.name)?, place))).collect();
-        let aims = self.kind().lock();
+        let aims = lock(&self.kind().aims);
         let aims = aims.iter().filter_map(|(place, port)| Some((*places.get(place)?, *port))).collect();
         Self::of(plan, refs.iter().map(|&source| Target::Source(source)).collect(), aims).after(self, fresh)
     }
@@ -68,7 +69,7 @@ impl LiveSources {
 impl SourceKind {
     /// The ports to which changes have directed a source.
     pub fn aims(&self, place: usize) -> Vec<u16> {
-        let aims = self.lock();
+        let aims = lock(&self.aims);
         let own = aims.iter().filter(|(other, _)| *other as usize == place);
         own.map(|(_, port)| *port).collect()
     }
@@ -76,29 +77,23 @@ impl SourceKind {
     /// Records the port to which a change directs a source, if it does.
     pub(super) fn aim(&self, place: u32, made: &Blocks) {
         if let Some(course) = Course::among(made) {
-            let (mut aims, aim) = (self.lock(), (place, course.aim.port));
+            let (mut aims, aim) = (lock(&self.aims), (place, course.aim.port));
             if !aims.contains(&aim) {
                 aims.push(aim);
             }
         }
     }
-
-    /// The data are consistent even if a holder of the lock panicked.
-    fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
-        self.aims.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ObjectKind for SourceKind {
-    const KIND: Kind = Kind::Source;
+    fn kind(&self) -> Kind {
+        Kind::Source
+    }
 
     fn edits(&self, now: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let source = &self.plan.sources[now.place as usize];
-        let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let site = SourceSite::of(source, self.plan.places());
-        let wrong = |fault: SourceFault| SetError::Value { reason: fault.to_string(), key: fault.key };
-        source_edits(now.blocks, &texts, &site, self.plan.folder())
-            .map_err(|faults| SetError::of_all(faults.into_iter().map(wrong).collect()))
+        keyed(pairs, |texts| source_edits(now.blocks, texts, &site, self.plan.folder()))
     }
 
     fn check(&self, place: u32, _planned: &Blocks, _edits: &[Edit]) -> Result<(), SetError> {
@@ -109,8 +104,8 @@ impl ObjectKind for SourceKind {
         }
     }
 
-    fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
+    fn settings(&self, blocks: &Blocks) -> Settings {
+        let mut settings = Settings::new();
         for (spec, values) in blocks {
             if spec.key == "background" {
                 settings.insert(MODEL.into(), spec.kind.into());

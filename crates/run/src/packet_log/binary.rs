@@ -8,7 +8,8 @@
 
 use super::row::{NO_LINK, NO_REASON, NO_TIME, ROW_BYTES, Row};
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 /// The magic number.
 pub const MAGIC: [u8; 8] = *b"LWLOG\r\n\x1a";
@@ -22,36 +23,41 @@ pub const LINK_NAME: u8 = 254;
 pub const REASON_NAME: u8 = 253;
 
 /// Writes rows, and the names that they need.
-#[derive(Debug, Default)]
 pub struct BinaryWriter {
+    out: BufWriter<File>,
     named_links: HashSet<u32>,
     named_reasons: HashSet<u8>,
 }
 
 impl BinaryWriter {
-    /// Writes the header of a new file, and returns its length.
-    pub fn begin(&mut self, out: &mut dyn Write, start_since_1970: u64) -> io::Result<u64> {
-        *self = Self::default();
+    /// Begins a file with the header.
+    pub fn new(file: File, start_since_1970: u64) -> io::Result<Self> {
+        let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
         header[12..16].copy_from_slice(&(ROW_BYTES as u32).to_le_bytes());
         header[16..24].copy_from_slice(&start_since_1970.to_le_bytes());
         out.write_all(&header)?;
-        Ok(HEADER_BYTES as u64)
+        Ok(Self { out, named_links: HashSet::new(), named_reasons: HashSet::new() })
     }
 
     /// Writes a row with the names of its link and reason, and returns its length.
-    pub fn write(&mut self, out: &mut dyn Write, row: &Row, (link, reason): (&str, &str)) -> io::Result<u64> {
+    pub fn write(&mut self, row: &Row, (link, reason): (&str, &str)) -> io::Result<u64> {
         let mut length = ROW_BYTES as u64;
         if row.link != NO_LINK && self.named_links.insert(row.link) {
-            length += name(out, LINK_NAME, (row.link, 0), link)?;
+            length += name(&mut self.out, LINK_NAME, (row.link, 0), link)?;
         }
         if row.reason != NO_REASON && self.named_reasons.insert(row.reason) {
-            length += name(out, REASON_NAME, (NO_LINK, row.reason), reason)?;
+            length += name(&mut self.out, REASON_NAME, (NO_LINK, row.reason), reason)?;
         }
-        out.write_all(&row.encode(0))?;
+        self.out.write_all(&row.encode(0))?;
         Ok(length)
+    }
+
+    /// Flushes the buffer.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

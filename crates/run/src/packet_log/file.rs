@@ -1,12 +1,12 @@
 //! The file of a packet log, in either format.
 
-use super::binary::BinaryWriter;
+use super::binary::{BinaryWriter, HEADER_BYTES};
 use super::pcapng::PcapngWriter;
 use super::row::Row;
 use crate::rotation::{FileMaker, Rotation};
 use anyhow::Context;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The format of a log.
@@ -37,7 +37,7 @@ impl Format {
 }
 
 enum Writer {
-    Binary(BinaryWriter, BufWriter<File>),
+    Binary(BinaryWriter),
     Pcapng(PcapngWriter),
 }
 
@@ -75,7 +75,7 @@ impl LogFile {
             self.rotate(rotation)?;
         }
         self.written += match &mut self.writer {
-            Writer::Binary(binary, out) => binary.write(out, row, names)?,
+            Writer::Binary(binary) => binary.write(row, names)?,
             Writer::Pcapng(pcapng) => pcapng.write(row, names, frame)?,
         };
         Ok(())
@@ -87,7 +87,7 @@ impl LogFile {
     /// Those of the system.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.writer {
-            Writer::Binary(_, out) => out.flush(),
+            Writer::Binary(binary) => binary.flush(),
             Writer::Pcapng(pcapng) => pcapng.flush(),
         }
     }
@@ -106,12 +106,8 @@ impl LogFile {
 fn begin(file: File, format: Format, start_since_1970: u64) -> io::Result<(Writer, u64)> {
     // Where files can't be locked, nobody can follow the log.
     let _ = file.lock_shared();
-    match format {
-        Format::Binary => {
-            let (mut binary, mut out) = (BinaryWriter::default(), BufWriter::with_capacity(1 << 18, file));
-            let length = binary.begin(&mut out, start_since_1970)?;
-            Ok((Writer::Binary(binary, out), length))
-        }
-        Format::Pcapng => Ok((Writer::Pcapng(PcapngWriter::new(file, start_since_1970)?), 0)),
-    }
+    Ok(match format {
+        Format::Binary => (Writer::Binary(BinaryWriter::new(file, start_since_1970)?), HEADER_BYTES as u64),
+        Format::Pcapng => (Writer::Pcapng(PcapngWriter::new(file, start_since_1970)?), 0),
+    })
 }

@@ -124,7 +124,7 @@ impl Place {
 mod tests {
     use super::*;
     use crate::packet_log::file::LogFile;
-    use crate::packet_log::gap;
+    use crate::packet_log::row::{Event, Row};
     use crate::rotation::{FileMaker, Rotation};
 
     #[test]
@@ -135,7 +135,8 @@ mod tests {
         let maker = FileMaker { rotation: Some(Rotation { size: 64, files: 3 }), ..FileMaker::default() };
         let mut log = LogFile::create(&path, &maker, 0).unwrap();
         // A row fills a file: the next one begins another.
-        let mut write = || log.write(&gap(1, 1), ("", ""), &[]).unwrap();
+        let row = Row::outside(Event::Lost, 1, 1);
+        let mut write = || log.write(&row, ("", ""), &[]).unwrap();
         write();
         let first = File::open(&path).unwrap();
         let place = Place::of(&first).unwrap();

@@ -3,7 +3,7 @@
 
 use super::row::NO_LINK;
 use crate::link_pattern::LinkPattern;
-use crate::series::lock;
+use crate::threads::lock;
 use longwire_block::path::LinkRef;
 use longwire_scenario::Plan;
 use std::collections::VecDeque;

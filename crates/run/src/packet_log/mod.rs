@@ -17,8 +17,7 @@ mod ring;
 pub mod row;
 
 use crate::link_pattern::LinkPattern;
-use crate::record_faults::RecordFaults;
-use crate::rotation::FileMaker;
+use crate::rotation::{FileMaker, RecordFaults};
 use anyhow::Context;
 use file::{Format, LogFile};
 use links::LoggedLinks;
@@ -28,7 +27,7 @@ use longwire_scenario::Plan;
 use longwire_units::{Nanos, counted};
 use recorder::Recorder;
 use ring::{RowReceiver, WhenFull, ring};
-use row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
+use row::{Event, NO_LINK, NO_TIME, Row};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -218,7 +217,7 @@ impl Writer {
             let lost = receiver.newly_lost();
             if lost > 0 {
                 logged.lost += lost;
-                logged.write(file, &gap(lost, last), (("", ""), &[]));
+                logged.write(file, &Row::outside(Event::Lost, last, lost), (("", ""), &[]));
             }
         }
         any
@@ -248,20 +247,4 @@ fn names_of<'a>(links: &'a [String], row: &Row) -> (&'a str, &'static str) {
     let link = links.get(row.link as usize).map_or("", |name| name);
     let reason = DropReason::from_index(row.reason.into()).map_or("", DropReason::name);
     (link, reason)
-}
-
-/// The row that reports lost events.
-fn gap(lost: u64, time: u64) -> Row {
-    Row {
-        time,
-        arrival: NO_TIME,
-        leave: NO_TIME,
-        id: lost,
-        queue_bytes: 0,
-        length: 0,
-        link: NO_LINK,
-        segments: 0,
-        event: Event::Lost,
-        reason: NO_REASON,
-    }
 }

@@ -132,19 +132,12 @@ impl Recorder {
                 self.last_id += 1;
                 self.last_id
             });
-            let bytes = u32::try_from(meta.segment_bytes()).unwrap_or(u32::MAX);
-            let time = self.latest.max(meta.arrival);
             let row = Row {
-                time,
                 arrival: meta.arrival,
-                leave: NO_TIME,
-                id,
-                queue_bytes: 0,
-                length: bytes,
-                link: NO_LINK,
+                length: u32::try_from(meta.segment_bytes()).unwrap_or(u32::MAX),
                 segments: meta.segments,
-                event: Event::Drop,
                 reason,
+                ..Row::outside(Event::Drop, self.latest.max(meta.arrival), id)
             };
             self.send(&row, view.frame);
         }

@@ -74,6 +74,22 @@ pub struct Row {
 }
 
 impl Row {
+    /// An event outside links, of a packet of which nothing else is known, or of no packet.
+    pub const fn outside(event: Event, time: u64, id: u64) -> Self {
+        Self {
+            time,
+            arrival: NO_TIME,
+            leave: NO_TIME,
+            id,
+            queue_bytes: 0,
+            length: 0,
+            link: NO_LINK,
+            segments: 0,
+            event,
+            reason: NO_REASON,
+        }
+    }
+
     /// Encodes the row, which `data` bytes of the frame follow.
     pub fn encode(&self, data: u32) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];

@@ -1,8 +1,7 @@
 //! Records that programs have written into their rings: taken out and formatted.
 
-use super::wrong;
+use super::{Answer, wrong};
 use super::{fields, maps};
-use longwire_control::SetError;
 use longwire_program::map::Record;
 use longwire_program::{Map, Shape};
 use longwire_router::Forwarder;
@@ -17,7 +16,7 @@ const MOST_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// If there is no such ring or type, or the program has no ring.
-pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> Result<Value, SetError> {
+pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> Answer {
     let shape = kind.map(|kind| maps::named_type(forwarder, kind)).transpose()?;
     let rings = match name {
         Some(name) => vec![maps::named(forwarder, name)?],

@@ -1,8 +1,9 @@
 //! Leases: programs that are removed unless their installer renews them.
 
+use crate::threads::lock;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Shortest and longest lease in seconds.
@@ -36,7 +37,7 @@ impl Leases {
 
     /// Gives a program a lease that starts now.
     pub fn give(&self, key: LeaseKey, length: Duration, now: Instant) {
-        self.held().insert(key, Lease { length, until: now + length });
+        lock(&self.held).insert(key, Lease { length, until: now + length });
         if let Some(bell) = self.bell.get() {
             // Without a receiver the run has ended.
             let _ = bell.send(());
@@ -45,7 +46,7 @@ impl Leases {
 
     /// Renews a lease. False if the program has none.
     pub fn renew(&self, key: LeaseKey, now: Instant) -> bool {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         let Some(lease) = held.get_mut(&key) else { return false };
         lease.until = now + lease.length;
         true
@@ -53,31 +54,26 @@ impl Leases {
 
     /// The length and remainder of a program's lease, if it has one.
     pub fn of(&self, key: LeaseKey, now: Instant) -> Option<(Duration, Duration)> {
-        let Lease { length, until } = *self.held().get(&key)?;
+        let Lease { length, until } = *lock(&self.held).get(&key)?;
         Some((length, until.saturating_duration_since(now)))
     }
 
     /// Ends the leases at routers that are gone.
     pub fn retain(&self, is_there: impl Fn(usize) -> bool) {
-        self.held().retain(|(router, _), _| is_there(*router));
+        lock(&self.held).retain(|(router, _), _| is_there(*router));
     }
 
     /// Ends a lease.
     pub fn end(&self, key: LeaseKey) {
-        self.held().remove(&key);
+        lock(&self.held).remove(&key);
     }
 
     /// Removes expired leases; returns them and the time until the next one expires.
     pub fn over(&self, now: Instant) -> (Vec<LeaseKey>, Option<Duration>) {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         let over = held.extract_if(.., |_, lease| lease.until <= now).map(|(key, _)| key).collect();
         let next = held.values().map(|lease| lease.until.saturating_duration_since(now)).min();
         (over, next)
-    }
-
-    /// No holder of the lock panics.
-    fn held(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, Lease>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Maps of programs: shown and changed.
 
 use super::fields;
-use super::{bytes, wrong};
+use super::{Answer, bytes, wrong};
 use longwire_control::{MapChange, SetError};
 use longwire_program::map::{Refusal, RingStats};
 use longwire_program::{Map, Shape, ShapeError, Types};
@@ -17,11 +17,7 @@ const MOST_ENTRIES: usize = 65_536;
 ///
 /// # Errors
 /// If there is no such map, or it has no such key.
-pub fn shown(
-    forwarder: &Forwarder,
-    (name, key): (&str, Option<&str>),
-    by_fields: bool,
-) -> Result<Value, SetError> {
+pub fn shown(forwarder: &Forwarder, (name, key): (&str, Option<&str>), by_fields: bool) -> Answer {
     let fid = forwarder.fid().0;
     let map = named(forwarder, name)?;
     if let Some(key) = key {
@@ -75,7 +71,7 @@ pub fn contents(forwarder: &Forwarder, map: &Map, most: usize, by_fields: bool) 
 ///
 /// # Errors
 /// If there is no such map, or its keys have another length.
-pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Value, SetError> {
+pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Answer {
     let map = named(forwarder, name)?;
     let value = |key: &String| Ok(map.get(&key_of(forwarder, map, key)?, 0).map(|value| digits(&value)));
     let values: Vec<Option<String>> = keys.iter().map(value).collect::<Result<_, SetError>>()?;
@@ -87,7 +83,7 @@ pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Valu
 /// # Errors
 /// If there is no such map, keys or values have another length, an index is out of range, the map is full, it
 /// holds constants, or its entries can't be removed; changes before the wrong one have been made.
-pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Value, SetError> {
+pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Answer {
     let map = named(forwarder, name)?;
     if map.spec().kind.is_array() && !change.remove.is_empty() {
         let why = format!("{name} is an array, whose entries can't be removed: write zeros instead");
@@ -105,7 +101,7 @@ pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Va
 ///
 /// # Errors
 /// If there is no such map, or it holds constants.
-pub fn clear(forwarder: &Forwarder, name: &str) -> Result<Value, SetError> {
+pub fn clear(forwarder: &Forwarder, name: &str) -> Answer {
     let map = named(forwarder, name)?;
     if map.spec().is_constant() {
         return Err(wrong("map", format!("{name}: {}", Refusal::Constant)));

@@ -32,13 +32,16 @@ const TRIES: usize = 8;
 /// When the removal of a program whose lease has expired is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// What a request about programs is answered.
+type Answer = Result<Value, SetError>;
+
 impl LiveRouters {
     /// Queries or changes a router's programs.
     ///
     /// # Errors
     /// If there is no such router, program or map, or the request is impossible; then nothing has changed.
-    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
-        let node = self.node(self.place(name)?);
+    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ProgramRequest) -> Answer {
+        let node = self.refs[self.place(name)?];
         self.forwarders_at(&Running { remote, node }, name, ask)
     }
 
@@ -46,31 +49,26 @@ impl LiveRouters {
     ///
     /// # Errors
     /// As [`LiveRouters::forwarders`].
-    pub fn forwarders_at<R: RouterAccess>(
-        &self,
-        router: &R,
-        name: &str,
-        ask: &ProgramRequest,
-    ) -> Result<Value, SetError> {
-        let (place, at) = (self.place(name)?, RouterHandle { router });
+    pub fn forwarders_at(&self, at: &impl RouterAccess, name: &str, ask: &ProgramRequest) -> Answer {
+        let place = self.place(name)?;
         match ask {
-            ProgramRequest::List => at.table().map(|table| self.listed(place, &table)),
+            ProgramRequest::List => table_of(at).map(|table| self.listed(place, &table)),
             ProgramRequest::Install(new) => {
                 let lease = new.lease.as_deref().map(lease_of).transpose()?;
-                let installed = self.install(&at, place, new)?;
+                let installed = self.install(at, place, new)?;
                 let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
                 if let (Some(length), Some(fid)) = (lease, fid) {
-                    self.leases().give(self.lease_key(place, fid), length, Instant::now());
+                    self.leases.give(self.lease_key(place, fid), length, Instant::now());
                 }
                 Ok(installed)
             }
-            ProgramRequest::Replace(fid, new) => self.replace(&at, place, *fid, new),
+            ProgramRequest::Replace(fid, new) => self.replace(at, place, *fid, new),
             ProgramRequest::Renew(fids) => self.renew(place, fids),
-            ProgramRequest::Levels => self.attachments(&at, place),
-            ProgramRequest::Remove(fid) => self.remove(&at, place, *fid),
+            ProgramRequest::Levels => self.attachments(at, place),
+            ProgramRequest::Remove(fid) => self.remove(at, place, *fid),
             ProgramRequest::Get(fid, TypeQuery { kind }) => {
                 let fid = *fid;
-                let forwarder = at.forwarder(fid)?;
+                let forwarder = forwarder_of(at, fid)?;
                 let shape = kind.as_deref().map(|kind| maps::named_type(&forwarder, kind)).transpose()?;
                 let data = at.ask(move |router| router.data(Fid(fid)))?.ok_or_else(|| unknown(fid))?;
                 let mut answer = json!({ "fid": fid, "data": digits(&data), "cost": cost(&forwarder) });
@@ -79,35 +77,32 @@ impl LiveRouters {
                 }
                 Ok(answer)
             }
-            ProgramRequest::Set(fid, NewState { data, kind }) => at.set(*fid, data, kind.as_deref()),
+            ProgramRequest::Set(fid, state) => set_state(at, *fid, state),
             ProgramRequest::Events(fid, Rings { map, kind }) => {
-                events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
+                events::taken(&*forwarder_of(at, *fid)?, map.as_deref(), kind.as_deref())
             }
-            ProgramRequest::Maps(fid) => Ok(json!({ "fid": fid, "maps": maps::all(&*at.forwarder(*fid)?) })),
+            ProgramRequest::Maps(fid) => {
+                Ok(json!({ "fid": fid, "maps": maps::all(&*forwarder_of(at, *fid)?) }))
+            }
             ProgramRequest::Map(fid, map, Entries { key, fields }) => {
-                maps::shown(&*at.forwarder(*fid)?, (map, key.as_deref()), *fields)
+                maps::shown(&*forwarder_of(at, *fid)?, (map, key.as_deref()), *fields)
             }
-            ProgramRequest::Write(fid, map, change) => maps::write(&*at.forwarder(*fid)?, map, change),
-            ProgramRequest::Values(fid, map, keys) => maps::values(&*at.forwarder(*fid)?, map, keys),
-            ProgramRequest::Clear(fid, map) => maps::clear(&*at.forwarder(*fid)?, map),
+            ProgramRequest::Write(fid, map, change) => maps::write(&*forwarder_of(at, *fid)?, map, change),
+            ProgramRequest::Values(fid, map, keys) => maps::values(&*forwarder_of(at, *fid)?, map, keys),
+            ProgramRequest::Clear(fid, map) => maps::clear(&*forwarder_of(at, *fid)?, map),
         }
     }
 
-    fn install<R: RouterAccess>(
-        &self,
-        at: &RouterHandle<'_, R>,
-        place: usize,
-        new: &NewForwarder,
-    ) -> Result<Value, SetError> {
+    fn install(&self, at: &impl RouterAccess, place: usize, new: &NewForwarder) -> Answer {
         let (written, mut request) = self.requested(place, new)?;
         request.installation.above = match &request.above {
             Some(above) => Some(self.give_attachment(at, place, above)?),
             None => None,
         };
-        let prices = self.plan().routers[place].admission.prices.clone();
-        let installed = at.change(|table| {
+        let prices = self.plan.routers[place].admission.prices.clone();
+        let installed = change_table(at, |table| {
             let began = Instant::now();
-            let prepared = request.prepare(&prices, self.plan().seed);
+            let prepared = request.prepare(&prices, self.plan.seed);
             let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
             let prepared = began.elapsed().as_nanos() as u64;
             let (fid, more) = table.with(forwarder).map_err(|error| wrong("program", error.to_string()))?;
@@ -117,7 +112,7 @@ impl LiveRouters {
             self.take_attachment(at, place, attachment)?;
         }
         let mut installed = installed?;
-        let odd = request.installation.queue.and_then(|_| self.plan().one_queue(place as u32));
+        let odd = request.installation.queue.and_then(|_| self.plan.one_queue(place as u32));
         let maps = request.program.maps.iter();
         let remarks = maps.filter_map(|map| Some(format!("map {}: {}", map.name, map.kind.remark()?)));
         let notes: Vec<String> = odd.map(|odd| format!("queue: {odd}")).into_iter().chain(remarks).collect();
@@ -150,23 +145,18 @@ impl LiveRouters {
             }
             None => written.object(Path::new("")).map_err(refused)?,
         };
-        let request = written.read(&self.plan().routers[place], &object).map_err(refused)?;
+        let request = written.read(&self.plan.routers[place], &object).map_err(refused)?;
         Ok((written, request))
     }
 
     /// Removes a program and the attachment for its packets.
-    fn remove<R: RouterAccess>(
-        &self,
-        at: &RouterHandle<'_, R>,
-        place: usize,
-        fid: u32,
-    ) -> Result<Value, SetError> {
-        let attachment = at.forwarder(fid)?.installation().above;
-        let removed = at.change(|table| {
+    fn remove(&self, at: &impl RouterAccess, place: usize, fid: u32) -> Answer {
+        let attachment = forwarder_of(at, fid)?.installation().above;
+        let removed = change_table(at, |table| {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
             Ok((json!({ "fid": fid }), left))
         })?;
-        self.leases().end(self.lease_key(place, fid));
+        self.leases.end(self.lease_key(place, fid));
         if let Some(attachment) = attachment {
             self.take_attachment(at, place, attachment)?;
         }
@@ -174,9 +164,9 @@ impl LiveRouters {
     }
 
     /// Renews the leases of those programs that have one.
-    fn renew(&self, place: usize, fids: &[u32]) -> Result<Value, SetError> {
+    fn renew(&self, place: usize, fids: &[u32]) -> Answer {
         let now = Instant::now();
-        let without = fids.iter().filter(|&&fid| !self.leases().renew(self.lease_key(place, fid), now));
+        let without = fids.iter().filter(|&&fid| !self.leases.renew(self.lease_key(place, fid), now));
         match without.collect::<Vec<_>>().first() {
             None => Ok(json!({ "fids": fids })),
             Some(fid) => Err(wrong("fid", format!("the router has no program {fid} with a lease"))),
@@ -186,24 +176,24 @@ impl LiveRouters {
     /// Removes programs with expired leases, and returns these changes, and the time until the next one
     /// expires.
     pub fn end_leases(&self, remote: &Remote) -> (Vec<ProgramChange>, Option<Duration>) {
-        let (over, next) = self.leases().over(Instant::now());
+        let (over, next) = self.leases.over(Instant::now());
         let over = over.into_iter().filter_map(|key| Some((self.leaseholder(key)?, key.1)));
         let ended = over.filter_map(|(place, fid)| {
-            self.end_lease(&Running { remote, node: self.node(place) }, place, fid)
+            self.end_lease(&Running { remote, node: self.refs[place] }, place, fid)
         });
         (ended.collect(), next)
     }
 
     /// Removes a program whose lease has expired. If the router can't do that now, the program has a short
     /// lease again. If it is gone, there is nothing to remove.
-    fn end_lease<R: RouterAccess>(&self, router: &R, place: usize, fid: u32) -> Option<ProgramChange> {
-        match self.remove(&RouterHandle { router }, place, fid) {
+    fn end_lease(&self, at: &impl RouterAccess, place: usize, fid: u32) -> Option<ProgramChange> {
+        match self.remove(at, place, fid) {
             Ok(_) => {
-                let router = self.plan().routers[place].name.to_string();
+                let router = self.plan.routers[place].name.to_string();
                 return Some(ProgramChange { router, fid, event: ProgramEvent::LeaseEnded });
             }
             Err(SetError::Unavailable(_)) => {
-                self.leases().give(self.lease_key(place, fid), RETRY, Instant::now());
+                self.leases.give(self.lease_key(place, fid), RETRY, Instant::now());
             }
             Err(_) => {}
         }
@@ -211,9 +201,9 @@ impl LiveRouters {
     }
 
     /// Creates an attachment above the router, for a program.
-    fn give_attachment<R: RouterAccess>(
+    fn give_attachment(
         &self,
-        at: &RouterHandle<'_, R>,
+        at: &impl RouterAccess,
         place: usize,
         above: &AboveRequest,
     ) -> Result<AttachmentId, SetError> {
@@ -235,9 +225,9 @@ impl LiveRouters {
     }
 
     /// Removes an attachment.
-    fn take_attachment<R: RouterAccess>(
+    fn take_attachment(
         &self,
-        at: &RouterHandle<'_, R>,
+        at: &impl RouterAccess,
         place: usize,
         attachment: AttachmentId,
     ) -> Result<(), SetError> {
@@ -251,11 +241,11 @@ impl LiveRouters {
 
     /// All programs, and a packet's worst-case cost.
     fn listed(&self, place: usize, table: &Forwarders) -> Value {
-        let router = &self.plan().routers[place];
+        let router = &self.plan.routers[place];
         let now = Instant::now();
         let one = |forwarder: &Arc<Forwarder>| {
             let mut listed = one(router, forwarder);
-            if let Some((length, left)) = self.leases().of(self.lease_key(place, forwarder.fid().0), now) {
+            if let Some((length, left)) = self.leases.of(self.lease_key(place, forwarder.fid().0), now) {
                 listed["lease_ns"] = (length.as_nanos() as u64).into();
                 listed["lease_left_ns"] = (left.as_nanos() as u64).into();
             }
@@ -273,11 +263,7 @@ impl LiveRouters {
     }
 
     /// The attachments above a router.
-    fn attachments<R: RouterAccess>(
-        &self,
-        at: &RouterHandle<'_, R>,
-        place: usize,
-    ) -> Result<Value, SetError> {
+    fn attachments(&self, at: &impl RouterAccess, place: usize) -> Answer {
         let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
         let levels = self.levels(place);
         let socket = levels.as_ref().and_then(|levels| levels.socket());
@@ -309,71 +295,55 @@ impl RouterAccess for Running<'_> {
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
     ) -> Result<T, SetError> {
-        self.remote
-            .at_node(self.node, move |router: &mut Router, _| act(router))
-            .map_err(|error| gone(&error))
+        self.remote.at_node(self.node, move |router: &mut Router, _| act(router)).map_err(gone)
     }
 }
 
-/// A router to which requests are sent.
-pub(crate) struct RouterHandle<'r, R> {
-    router: &'r R,
+fn table_of(at: &impl RouterAccess) -> Result<Arc<Forwarders>, SetError> {
+    at.ask(|router| router.forwarders())
 }
 
-impl<R: RouterAccess> RouterHandle<'_, R> {
-    fn ask<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Router) -> T + Send + 'static,
-    ) -> Result<T, SetError> {
-        self.router.ask(act)
-    }
+fn forwarder_of(at: &impl RouterAccess, fid: u32) -> Result<Arc<Forwarder>, SetError> {
+    table_of(at)?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
+}
 
-    fn table(&self) -> Result<Arc<Forwarders>, SetError> {
-        self.ask(|router| router.forwarders())
+fn set_state(at: &impl RouterAccess, fid: u32, NewState { data, kind }: &NewState) -> Answer {
+    let forwarder = forwarder_of(at, fid)?;
+    let data = match kind {
+        Some(kind) => fields::read(&maps::named_type(&forwarder, kind)?, data)
+            .map_err(|fault| wrong("data", fault.to_string()))?,
+        None => bytes("data", data)?,
+    };
+    let (size, state) = (data.len(), forwarder.state().size());
+    if size != state as usize {
+        let size = counted(size as u64, "byte");
+        return Err(wrong("data", format!("it is {size}, and the state has {state}")));
     }
+    let done = at.ask(move |router| router.set_data(Fid(fid), &data))?;
+    if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
+}
 
-    pub(crate) fn forwarder(&self, fid: u32) -> Result<Arc<Forwarder>, SetError> {
-        self.table()?.forwarder(Fid(fid)).cloned().ok_or_else(|| unknown(fid))
-    }
-
-    fn set(&self, fid: u32, data: &str, kind: Option<&str>) -> Result<Value, SetError> {
-        let forwarder = self.forwarder(fid)?;
-        let data = match kind {
-            Some(kind) => fields::read(&maps::named_type(&forwarder, kind)?, data)
-                .map_err(|fault| wrong("data", fault.to_string()))?,
-            None => bytes("data", data)?,
-        };
-        if data.len() != forwarder.state().size() as usize {
-            let (size, state) = (counted(data.len() as u64, "byte"), forwarder.state().size());
-            return Err(wrong("data", format!("it is {size}, and the state has {state}")));
+/// Replaces the router's table by the one that `made` returns; returns its result, and how long the router's
+/// packets waited, in nanoseconds.
+fn change_table(
+    at: &impl RouterAccess,
+    made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
+) -> Answer {
+    for _ in 0..TRIES {
+        let before = table_of(at)?;
+        let (mut answer, table) = made(&before)?;
+        let made_from = Arc::clone(&before);
+        let swapped = at.ask(move |router| {
+            let began = Instant::now();
+            let swapped = router.replace_forwarders(&made_from, table);
+            (swapped, began.elapsed().as_nanos() as u64)
+        })?;
+        if let (Ok(_), pause) = swapped {
+            answer["pause_ns"] = pause.into();
+            return Ok(answer);
         }
-        let size = data.len();
-        let done = self.ask(move |router| router.set_data(Fid(fid), &data))?;
-        if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
     }
-
-    /// Replaces the router's table by the one that `made` returns; returns its result, and how long the
-    /// router's packets waited, in nanoseconds.
-    pub(crate) fn change(
-        &self,
-        made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
-    ) -> Result<Value, SetError> {
-        for _ in 0..TRIES {
-            let before = self.table()?;
-            let (mut answer, table) = made(&before)?;
-            let made_from = Arc::clone(&before);
-            let swapped = self.ask(move |router| {
-                let began = Instant::now();
-                let swapped = router.replace_forwarders(&made_from, table);
-                (swapped, began.elapsed().as_nanos() as u64)
-            })?;
-            if let (Ok(_), pause) = swapped {
-                answer["pause_ns"] = pause.into();
-                return Ok(answer);
-            }
-        }
-        Err(SetError::Unavailable("other requests keep changing the router's programs; try again".into()))
-    }
+    Err(SetError::Unavailable("other requests keep changing the router's programs; try again".into()))
 }
 
 /// A program of a router, and its counters.

@@ -1,8 +1,8 @@
 //! Replaces a program of a router: what is kept, and what is new.
 
-use super::{RouterAccess, RouterHandle, refused, unknown, wrong};
+use super::{Answer, RouterAccess, change_table, forwarder_of, refused, unknown, wrong};
 use crate::objects::routers::LiveRouters;
-use longwire_control::{NewForwarder, SetError};
+use longwire_control::NewForwarder;
 use longwire_router::{Fid, Forwarder};
 use longwire_scenario::fields_of_programs;
 use serde_json::{Value, json};
@@ -10,18 +10,18 @@ use std::time::Instant;
 
 impl LiveRouters {
     /// Replaces the program with this number; the new one gets its key and exit.
-    pub(crate) fn replace<R: RouterAccess>(
+    pub(super) fn replace(
         &self,
-        at: &RouterHandle<'_, R>,
+        at: &impl RouterAccess,
         place: usize,
         fid: u32,
         new: &NewForwarder,
-    ) -> Result<Value, SetError> {
+    ) -> Answer {
         if new.lease.is_some() {
             let why = "a program that takes another's place has that of the other: leave it out";
             return Err(wrong("lease", why.into()));
         }
-        let named = at.forwarder(fid)?.installation().name.clone();
+        let named = forwarder_of(at, fid)?.installation().name.clone();
         let (mut written, mut request) = self.requested(place, new)?;
         if let Some(field) = fields_of_programs(&written) {
             let why = "a program that takes another's place has that of the other: leave it out, or remove \
@@ -32,11 +32,11 @@ impl LiveRouters {
             request.installation.name = named;
         }
         written.name = None;
-        let prices = self.plan().routers[place].admission.prices.clone();
-        at.change(|table| {
+        let prices = self.plan.routers[place].admission.prices.clone();
+        change_table(at, |table| {
             let before = table.forwarder(Fid(fid)).ok_or_else(|| unknown(fid))?;
             let began = Instant::now();
-            let prepared = request.prepare_instead(before, &prices, self.plan().seed);
+            let prepared = request.prepare_instead(before, &prices, self.plan.seed);
             let forwarder = prepared.map_err(|error| refused(written.refused(&error)))?;
             let prepared = began.elapsed().as_nanos() as u64;
             let mut answer = kept(before, &forwarder);

@@ -99,11 +99,10 @@ pub fn rest(one: &Map<String, Value>) -> String {
         None | Some("data-path") => {}
         Some(level) => add(format!("up to {level}")),
     }
-    if let Some(port) = field("port").as_str() {
-        add(format!("out of {port}"));
-    }
-    if let Some(via) = field("via").as_str() {
-        add(format!("via {via}"));
+    for (name, before) in [("port", "out of"), ("via", "via")] {
+        if let Some(text) = field(name).as_str() {
+            add(format!("{before} {text}"));
+        }
     }
     if let Some(queue) = field("queue").as_u64() {
         add(format!("queue {queue}"));

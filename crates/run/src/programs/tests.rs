@@ -32,7 +32,7 @@ fn a_lease_ends_again_if_the_router_does_not_answer() {
     let live = live();
     let lease = |error: SetError| {
         assert_eq!(live.end_lease(&Refusing(error), 0, 7), None, "nothing was removed");
-        live.leases().of(live.lease_key(0, 7), Instant::now()).map(|(length, _)| length)
+        live.leases.of(live.lease_key(0, 7), Instant::now()).map(|(length, _)| length)
     };
     assert_eq!(lease(unknown(7)), None, "it is gone");
     assert_eq!(lease(SetError::Unavailable("a worker is busy".into())), Some(RETRY));
@@ -111,7 +111,7 @@ fn an_attachment_that_comes_during_a_removal_stays() {
     let other = || drop(install("second").unwrap());
     // It is asked for its programs twice, then to take others, then to remove the attachment.
     let left = Cell::new(4);
-    let router = Interrupted { router: Running { remote, node: live.node(0) }, left, other: &other };
+    let router = Interrupted { router: Running { remote, node: live.refs[0] }, left, other: &other };
     live.forwarders_at(&router, "r", &ProgramRequest::Remove(fid)).unwrap();
     assert_eq!(router.left.get(), 0, "the other has come");
     let again = install("second").unwrap_err().to_string();

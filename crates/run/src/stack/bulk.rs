@@ -29,18 +29,17 @@ impl Bulk {
         let [mut near, mut far] = [(wires.near, from), (wires.far, to)].map(|(wire, own)| {
             let mut end = End::new(clock, wire, own);
             // Frames go to the one neighbour, whatever the address. There is room for a route.
-            let _ = end.parts().0.routes_mut().add_default_ipv4_route(own);
+            let _ = end.interface.routes_mut().add_default_ipv4_route(own);
             end
         });
         let mut listening = socket();
         // It can only fail for port 0.
         let _ = listening.listen((to, TO_PORT));
         let sink = far.sockets.add(listening);
-        let (interface, sockets) = near.parts();
         let mut connecting = socket();
         // It can only fail for port 0, or if it is open.
-        let _ = connecting.connect(interface.context(), (to, TO_PORT), (from, FROM_PORT));
-        let source = sockets.add(connecting);
+        let _ = connecting.connect(near.interface.context(), (to, TO_PORT), (from, FROM_PORT));
+        let source = near.sockets.add(connecting);
         Self { near, far, source, sink }
     }
 }

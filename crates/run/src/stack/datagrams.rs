@@ -9,14 +9,12 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 
 use super::end::{Clock, End};
-use super::{FAR, NEAR, Relay, Wires};
+use super::{FAR, FIRST_PORT, NEAR, Relay, Wires, free_port};
 
 /// Senders at once; beyond, the one that has been silent for longest is forgotten.
 const MAX_SENDERS: usize = 256;
 /// Time after which a sender that is silent is forgotten (RFC 4787, section 4.3).
 const SILENCE: Duration = Duration::from_secs(120);
-/// First of the near end's ports: dynamic ports (RFC 6335).
-const FIRST_PORT: u16 = 49_152;
 /// Largest datagram.
 const LARGEST: usize = 65_535;
 /// Datagrams that wait at an end, and their bytes.
@@ -78,13 +76,8 @@ impl Datagrams {
             let forgotten = self.senders.swap_remove(oldest);
             self.near.sockets.remove(forgotten.handle);
         }
-        let has = |port| self.senders.iter().any(|sender| sender.port == port);
-        // There are fewer senders than ports.
-        while has(self.next_port) {
-            self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
-        }
-        let port = self.next_port;
-        self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
+        let has = |port: u16| self.senders.iter().any(|sender| sender.port == port);
+        let port = free_port(&mut self.next_port, has);
         let handle = bind(&mut self.near.sockets, NEAR, port);
         self.senders.push(Sender { address, port, handle, towards: None, heard: Instant::now() });
         self.senders.len() - 1

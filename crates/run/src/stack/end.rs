@@ -1,8 +1,6 @@
 //! One end: its address, its sockets, and its wire.
 
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketSet};
@@ -30,8 +28,8 @@ impl Clock {
 
 /// An end.
 pub struct End {
-    wire: Wire,
-    interface: Box<Interface>,
+    pub wire: Wire,
+    pub interface: Box<Interface>,
     pub sockets: SocketSet<'static>,
 }
 
@@ -44,11 +42,6 @@ impl End {
             let _ = own.push(IpCidr::new(address.into(), PREFIX));
         });
         Self { wire, interface, sockets: SocketSet::new(Vec::new()) }
-    }
-
-    /// The interface, to connect sockets by.
-    pub fn parts(&mut self) -> (&mut Interface, &mut SocketSet<'static>) {
-        (&mut self.interface, &mut self.sockets)
     }
 
     /// Takes the packets that have come; `each` sees the sockets after each of them.
@@ -76,15 +69,5 @@ impl End {
     pub fn wait(&mut self, clock: &Clock) -> Option<Duration> {
         let wait = self.interface.poll_delay(clock.now(), &self.sockets)?;
         Some(Duration::from_micros(wait.total_micros()))
-    }
-
-    /// Whether a packet waits for room on the wire.
-    pub fn is_full(&mut self) -> bool {
-        self.wire.was_full()
-    }
-
-    /// Readable when packets have come.
-    pub fn bell(&self) -> Arc<OwnedFd> {
-        self.wire.bell()
     }
 }

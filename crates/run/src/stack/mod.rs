@@ -45,7 +45,6 @@ pub struct Stack {
 }
 
 /// The wires of both ends.
-#[derive(Debug)]
 pub struct Wires {
     /// That of the end which clients are at.
     pub near: Wire,
@@ -105,6 +104,20 @@ trait Relay: Send {
     fn turn(&mut self, clock: &Clock);
 }
 
+/// First of the near end's ports: dynamic ports (RFC 6335).
+const FIRST_PORT: u16 = 49_152;
+
+/// A port of the near end's from `next` on that is not taken. Fewer are taken than there are.
+fn free_port(next: &mut u16, is_taken: impl Fn(u16) -> bool) -> u16 {
+    loop {
+        let port = *next;
+        *next = port.checked_add(1).unwrap_or(FIRST_PORT);
+        if !is_taken(port) {
+            return port;
+        }
+    }
+}
+
 /// The longest wait where there is something to do but no room for it.
 const NO_ROOM: Duration = Duration::from_millis(1);
 
@@ -114,10 +127,10 @@ fn run(clock: &Clock, relay: &mut impl Relay, stop: &OwnedFd) {
         let mut wait: Option<Duration> = None;
         for end in relay.ends() {
             end.send(clock);
-            let own = if end.is_full() { Some(NO_ROOM) } else { end.wait(clock) };
+            let own = if end.wire.was_full() { Some(NO_ROOM) } else { end.wait(clock) };
             wait = [wait, own].into_iter().flatten().min();
         }
-        let bells = relay.ends().map(|end| end.bell());
+        let bells = relay.ends().map(|end| end.wire.bell());
         let mut polls = vec![PollFd::new(stop, PollFlags::IN)];
         polls.extend(bells.iter().map(|bell| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)));
         let own = polls.len();

@@ -39,21 +39,20 @@ pub struct StackPort {
 
 /// The end's side.
 pub struct Wire {
-    frames: FarEnd,
+    frames: Frames,
     to_port: Arc<OwnedFd>,
     from_port: Arc<OwnedFd>,
     received: Vec<u8>,
-    /// The frame that is being written, which begins with the Ethernet header of every frame.
-    sending: Vec<u8>,
-    sequences: Sequences,
     is_full: bool,
-    has_sent: bool,
 }
 
-impl std::fmt::Debug for Wire {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
-    }
+/// The frames of a wire, and what is needed to send another.
+struct Frames {
+    ring: FarEnd,
+    /// The frame that is being written, which begins with the Ethernet header of every frame.
+    buffer: Vec<u8>,
+    sequences: Sequences,
+    has_sent: bool,
 }
 
 impl StackPort {
@@ -62,7 +61,9 @@ impl StackPort {
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn pair(name: &str, own: [u8; 6], other: [u8; 6]) -> io::Result<(Self, Wire)> {
-        let (inner, frames) = MemoryPort::pair(name, Stamp::Poll, FRAMES, BYTES);
+        let (inner, ring) = MemoryPort::pair(name, Stamp::Poll, FRAMES, BYTES);
+        let buffer = [&other[..], &own, &IPV4].concat();
+        let frames = Frames { ring, buffer, sequences: Sequences::default(), has_sent: false };
         let event =
             || Ok::<_, io::Error>(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
         let (came, sent) = (event()?, event()?);
@@ -71,10 +72,7 @@ impl StackPort {
             to_port: Arc::clone(&came),
             from_port: Arc::clone(&sent),
             received: Vec::new(),
-            sending: [&other[..], &own, &IPV4].concat(),
-            sequences: Sequences::default(),
             is_full: false,
-            has_sent: false,
         };
         Ok((Self { inner, came, sent }, wire))
     }
@@ -144,7 +142,7 @@ impl Wire {
 
     /// Wakes the port if anything was sent since.
     pub(crate) fn flush(&mut self) {
-        if std::mem::take(&mut self.has_sent) {
+        if std::mem::take(&mut self.frames.has_sent) {
             ring(&self.to_port);
         }
     }
@@ -159,12 +157,7 @@ impl Wire {
 pub struct ReceivedPacket<'a>(&'a [u8]);
 
 /// Room for one that goes.
-pub struct Sending<'a> {
-    frames: &'a mut FarEnd,
-    buffer: &'a mut Vec<u8>,
-    sequences: &'a mut Sequences,
-    has_sent: &'a mut bool,
-}
+pub struct Sending<'a>(&'a mut Frames);
 
 impl RxToken for ReceivedPacket<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
@@ -174,11 +167,12 @@ impl RxToken for ReceivedPacket<'_> {
 
 impl TxToken for Sending<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
-        self.buffer.resize(HEADER + len, 0);
-        let result = f(&mut self.buffer[HEADER..]);
-        self.sequences.correct(&mut self.buffer[HEADER..]);
+        let Frames { ring, buffer, sequences, has_sent } = self.0;
+        buffer.resize(HEADER + len, 0);
+        let result = f(&mut buffer[HEADER..]);
+        sequences.correct(&mut buffer[HEADER..]);
         // There is room: it was looked at before.
-        *self.has_sent |= self.frames.push(self.buffer);
+        *has_sent |= ring.push(buffer);
         result
     }
 }
@@ -189,37 +183,26 @@ impl Device for Wire {
 
     fn receive(&mut self, _now: Instant) -> Option<(ReceivedPacket<'_>, Sending<'_>)> {
         // A packet may be answered at once.
-        if !self.frames.has_room(HEADER + MTU) {
+        if !self.frames.ring.has_room(HEADER + MTU) {
             self.is_full = true;
             return None;
         }
         loop {
-            self.frames.take_into(&mut self.received)?;
+            self.frames.ring.take_into(&mut self.received)?;
             // Whatever else has come was damaged on its way.
             if self.received.get(HEADER - 2..HEADER) == Some(&IPV4) {
                 break;
             }
         }
-        let sending = Sending {
-            frames: &mut self.frames,
-            buffer: &mut self.sending,
-            sequences: &mut self.sequences,
-            has_sent: &mut self.has_sent,
-        };
-        Some((ReceivedPacket(&self.received[HEADER..]), sending))
+        Some((ReceivedPacket(&self.received[HEADER..]), Sending(&mut self.frames)))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Sending<'_>> {
-        if !self.frames.has_room(HEADER + MTU) {
+        if !self.frames.ring.has_room(HEADER + MTU) {
             self.is_full = true;
             return None;
         }
-        Some(Sending {
-            frames: &mut self.frames,
-            buffer: &mut self.sending,
-            sequences: &mut self.sequences,
-            has_sent: &mut self.has_sent,
-        })
+        Some(Sending(&mut self.frames))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

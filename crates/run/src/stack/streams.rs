@@ -8,15 +8,14 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::Socket as AnySocket;
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Duration;
 
 use super::end::{Clock, End};
 use super::splice::Splice;
-use super::{BUFFER, FAR, MAX_CONNECTIONS, NEAR, NO_ROOM, Relay, Wires};
+use super::{BUFFER, FAR, FIRST_PORT, MAX_CONNECTIONS, NEAR, NO_ROOM, Relay, Wires, free_port};
 
-/// First of the near end's ports: dynamic ports (RFC 6335).
-const FIRST_PORT: u16 = 49_152;
 /// How long what has been sent may stay without an answer before a connection is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time without a packet after which one is sent to be answered: smoltcp's patience ends for connections on
@@ -69,30 +68,22 @@ impl Streams {
                 continue;
             }
             let own = (NEAR, self.free_port());
-            let (interface, sockets) = self.near.parts();
             let mut socket = new_socket();
-            if socket.connect(interface.context(), (FAR, self.port), own).is_ok() {
-                let handle = sockets.add(socket);
+            if socket.connect(self.near.interface.context(), (FAR, self.port), own).is_ok() {
+                let handle = self.near.sockets.add(socket);
                 self.clients.push(Splice::new(handle, client));
             }
         }
     }
 
-    /// A port that no connection has: there are fewer connections than ports.
+    /// A port that no connection has.
     fn free_port(&mut self) -> u16 {
-        loop {
-            let port = self.next_port;
-            self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
-            let has = |(_, socket): (_, &smoltcp::socket::Socket<'_>)| match socket {
-                smoltcp::socket::Socket::Tcp(socket) => {
-                    socket.local_endpoint().is_some_and(|own| own.port == port)
-                }
-                smoltcp::socket::Socket::Udp(_) => false,
-            };
-            if !self.near.sockets.iter().any(has) {
-                return port;
-            }
-        }
+        let has = |socket: &AnySocket<'_>, port: u16| match socket {
+            AnySocket::Tcp(socket) => socket.local_endpoint().is_some_and(|own| own.port == port),
+            AnySocket::Udp(_) => false,
+        };
+        let sockets = &self.near.sockets;
+        free_port(&mut self.next_port, |port| sockets.iter().any(|(_, socket)| has(socket, port)))
     }
 
     /// Takes what has come at the far end. Each packet may open a connection, after which another socket

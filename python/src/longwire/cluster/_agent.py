@@ -7,10 +7,10 @@ import ipaddress
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, cast
+from typing import Any, Dict, Optional, cast
 from urllib.parse import urlsplit
 
-from .._api import ANSWER_TIME, Api, segment
+from .._api import ANSWER_TIME, Api, Keys, segment
 from .._program import Pathlike
 from ..errors import LongwireError, NoAnswer, Refused
 from ..instance import Instance
@@ -115,13 +115,7 @@ class _PartApi(Api):
         return f"{self._below[1:]} of {self._agent}"
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: Optional[Mapping[str, Any]] = None,
-        query: Optional[Mapping[str, Any]] = None,
-        *,
-        timeout: float = ANSWER_TIME,
+        self, method: str, path: str, body: Keys = None, query: Keys = None, *, timeout: float = ANSWER_TIME
     ) -> Any:
         return self._agent.ask(method, self._below + path, body, query, timeout=timeout)
 

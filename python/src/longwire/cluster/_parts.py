@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._program import Pathlike, call
 from ..errors import BUILT, LongwireError
-from ..scenario import Scenario, Value, section, toml
+from ..scenario import Scenario, Value, as_input, section, toml
 
 #: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/book/scale.md).
 MOST_HOSTS = 100
@@ -125,16 +125,14 @@ def parts_of(
     Hosts on which nothing is have no part. `files` are those that the scenario names, relative to its
     folder; all hosts receive them. What can't be cut raises, with the arithmetic.
     """
-    built = isinstance(scenario, Scenario)
-    source = Path() if isinstance(scenario, Scenario) else Path(scenario)
+    source, text = as_input(scenario)
     with tempfile.TemporaryDirectory(prefix="longwire-cluster-") as name:
         folder = Path(name)
         machines, written = folder / "machines.toml", folder / "parts"
         machines.write_text(_machines(hosts, underlay), encoding="utf-8")
-        arguments = ["partition", "-" if built else str(source), "--machines", str(machines)]
-        text = scenario.toml() if isinstance(scenario, Scenario) else None
+        arguments = ["partition", source, "--machines", str(machines), "--write", str(written)]
         try:
-            report = call([*arguments, "--write", str(written)], text)
+            report = call(arguments, text)
         except LongwireError as error:
             if error.file == str(machines):
                 # Nobody has written that file.
@@ -143,7 +141,7 @@ def parts_of(
         if not report["pass"]:
             raise LongwireError("the scenario can't be cut: " + "; ".join(problems(report)))
         texts = {Path(file).stem: Path(file).read_text(encoding="utf-8") for file in report["parts"]}
-    common = {file: _read(source.parent, file) for file in files}
+    common = {file: _read(Path(source).parent, file) for file in files}
     keys = {
         _key_of(one, other): (secrets.token_hex(32) + "\n").encode().hex()
         for one, other in itertools.combinations([host.name for host in hosts], 2)

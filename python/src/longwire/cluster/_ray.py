@@ -13,12 +13,12 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from .._api import ANSWER_TIME, Api
+from .._api import ANSWER_TIME, Api, Keys
 from .._program import Pathlike, call, program
 from ..errors import LongwireError, NoAnswer, Refused
-from ..scenario import Scenario
+from ..scenario import Scenario, as_input
 from ._agent import Agent, Credentials, RemoteApi
 from ._node import Event
 from ._parts import Host, Underlay, check_names, parts_of
@@ -113,14 +113,7 @@ class AgentProcess:
             "prices": prices.read_text(encoding="utf-8") if prices.is_file() else None,
         }
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: Optional[Mapping[str, Any]],
-        query: Optional[Mapping[str, Any]],
-        timeout: float,
-    ) -> Tuple[int, Any]:
+    def ask(self, method: str, path: str, body: Keys, query: Keys, timeout: float) -> Tuple[int, Any]:
         """Passes a request to the agent. Returns 200 and its answer, the status and the problem of a
         refusal, or 0 and the reason if it does not answer."""
         api = self._api
@@ -194,13 +187,7 @@ class _ActorApi(Api):
         return f"the agent of {self._name}"
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: Optional[Mapping[str, Any]] = None,
-        query: Optional[Mapping[str, Any]] = None,
-        *,
-        timeout: float = ANSWER_TIME,
+        self, method: str, path: str, body: Keys = None, query: Keys = None, *, timeout: float = ANSWER_TIME
     ) -> Any:
         asked = self._actor.ask.remote(method, path, body, query, timeout)
         try:
@@ -250,9 +237,8 @@ class RayRun:
 def demand(scenario: Union[Scenario, Pathlike]) -> int:
     """The cores that a scenario needs, by `longwire check`: a whole number, at least 1. What no link bounds
     is not counted."""
-    built = isinstance(scenario, Scenario)
-    text = scenario.toml() if isinstance(scenario, Scenario) else None
-    report = call(["check", "-" if built else str(scenario)], text)
+    file, text = as_input(scenario)
+    report = call(["check", file], text)
     load_ppm: int = sum(worker["load_ppm"] for worker in report["capacity"]["workers"])
     return max(1, -(-load_ppm // 1_000_000))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
 import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 
-from .._program import Pathlike, program
+from .._program import Pathlike
+from .._program import run as call_program
 from ..errors import LongwireError, NoAnswer, NotFaithful, Refused
 from ..records import Verdict
 from ..scenario import Scenario
@@ -495,9 +495,7 @@ def _cores(load_ppm: int) -> str:
 
 def own_version() -> str:
     """The version of the program that is installed here."""
-    done = subprocess.run(
-        [program(), "--version"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
-    )
+    done = call_program(["--version"])
     words = done.stdout.split()
     if done.returncode != 0 or not words:
         raise LongwireError(f"the program gives no version: {done.stderr.strip()}")

@@ -1,12 +1,11 @@
 //! `longwire ctl add`
 
-use super::Setting;
-use super::elsewhere::Elsewhere;
-use super::scenario::in_file;
-use crate::{Json, Outcome, outcome};
+use super::elsewhere::{Elsewhere, InstanceArgs};
+use super::scenario::{in_file, rows};
+use crate::{Outcome, outcome};
 use anyhow::ensure;
-use longwire_control::{ClientError, RewireRequest, RewireResponse, RewiredObject, section};
-use longwire_report::{Report, Row};
+use longwire_control::{ClientError, RewireRequest, RewiredObject, section};
+use longwire_report::Report;
 use longwire_scenario::read_text;
 use std::path::PathBuf;
 
@@ -40,8 +39,8 @@ pub struct Args {
     name: Option<String>,
 
     /// A key of its section and the value.
-    #[arg(value_name = "KEY=VALUE")]
-    settings: Vec<Setting>,
+    #[arg(value_name = "KEY=VALUE", value_parser = super::setting)]
+    settings: Vec<(String, String)>,
 
     /// With a host, port or bridge: a duplex link between it and this one, named NAME-PEER.
     #[arg(long, value_name = "PEER", conflicts_with = "file")]
@@ -51,12 +50,8 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["kind", "name", "settings"])]
     file: Option<PathBuf>,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 impl Args {
@@ -73,22 +68,15 @@ impl Args {
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
         let ask = RewireRequest { add, ..RewireRequest::default() };
-        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| {
-            let is_refusal = is_refusal(&error);
-            let error = match &self.file {
-                Some(file) => in_file(error, file, &ask.add),
-                None => error.into(),
-            };
-            if is_refusal { error.context("nothing was added") } else { error }
-        });
-        tell("ctl add", &done?, self.json)
+        rewire(at, &self.of, &ask, |error| match &self.file {
+            Some(file) => in_file(error, file, &ask.add),
+            None => error.into(),
+        })
     }
-}
 
-impl Args {
     /// The sections described by the arguments.
     fn sections(&self, kind: &str, name: &str) -> anyhow::Result<String> {
-        let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
+        let given = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let own = |key: &str| self.link.is_none() || !key.starts_with("link.");
         let pairs: Vec<_> =
             [("name", name)].into_iter().chain(given.clone().filter(|(key, _)| own(key))).collect();
@@ -106,22 +94,26 @@ impl Args {
     }
 }
 
-/// Whether the instance has changed nothing: without an answer nobody knows, and what could not be saved was
-/// changed.
-pub(super) fn is_refusal(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(problem) if problem.status < 500)
-}
-
-/// Reports what was added and removed.
-pub(super) fn tell(command: &str, done: &RewireResponse, json: Json) -> anyhow::Result<Outcome> {
-    let mut report = Report::new(command);
-    for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {
-        for RewiredObject { kind, name } in names {
-            report.push(Row::new(name.as_str(), "").extra("kind", kind.as_str()).extra("done", what));
-            if !json.on {
-                outcome::print(&format!("{what} {kind} {name}"))?;
-            }
+/// Adds or removes objects, and reports on them; the instance's error is as `explain` says it.
+pub(super) fn rewire(
+    at: &Elsewhere,
+    of: &InstanceArgs,
+    ask: &RewireRequest,
+    explain: impl FnOnce(ClientError) -> anyhow::Error,
+) -> anyhow::Result<Outcome> {
+    let (verb, participle) = if ask.remove.is_empty() { ("add", "added") } else { ("remove", "removed") };
+    let done = at.connect(of.instance.as_deref())?.rewire(ask).map_err(|error| {
+        // Without an answer nobody knows, and what could not be saved was changed.
+        let is_refusal = matches!(&error, ClientError::Refused(problem) if problem.status < 500);
+        let error = explain(error);
+        if is_refusal { error.context(format!("nothing was {participle}")) } else { error }
+    })?;
+    let mut report = Report::new(format!("ctl {verb}"));
+    for (row, RewiredObject { kind, name }, what) in rows(&done.removed, &done.added) {
+        report.push(row);
+        if !of.json.on {
+            outcome::print(&format!("{what} {kind} {name}"))?;
         }
     }
-    outcome::print_if_json(&report, json)
+    outcome::print_if_json(&report, of.json)
 }

@@ -2,7 +2,7 @@
 //! that is served elsewhere.
 
 use crate::Json;
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use longwire_control::{Client, RemoteFiles, RemoteInstance, RemoteUrl, directory};
 use std::path::PathBuf;
 
@@ -69,36 +69,31 @@ impl Elsewhere {
     /// # Errors
     /// If there is none, the name is ambiguous, or a file can't be used.
     pub fn connect(&self, name: Option<&str>) -> anyhow::Result<Client> {
-        let Self { remote, ca, cert, key, token } = self;
-        let Some(url) = remote else {
-            self.check_alone()?;
-            return Ok(Client::connect(&directory(), name)?);
-        };
-        if let Some(name) = name {
-            anyhow::bail!("--remote says which instance: leave out \"{name}\"");
+        if let (Some(_), Some(name)) = (&self.remote, name) {
+            bail!("--remote says which instance: leave out \"{name}\"");
         }
-        let (ca, certificate) = (ca.clone(), cert.clone());
-        let files = RemoteFiles { ca, certificate, key: key.clone(), token: token.clone() };
-        Ok(Client::of_remote(RemoteInstance::new(url.clone(), &files)?)?)
+        match self.remote()? {
+            Some(client) => Ok(client),
+            None => Ok(Client::connect(&directory(), name)?),
+        }
     }
 
     /// The client of the remote instance, if one is meant.
     ///
     /// # Errors
-    /// If a file can't be used.
+    /// If a file can't be used, or what is for an instance elsewhere is given without one.
     pub fn remote(&self) -> anyhow::Result<Option<Client>> {
-        self.check_alone()?;
-        self.remote.is_some().then(|| self.connect(None)).transpose()
-    }
-
-    /// Checks that what is for an instance elsewhere is given with that.
-    fn check_alone(&self) -> anyhow::Result<()> {
         let Self { remote, ca, cert, key, token } = self;
-        let is_alone = [ca, cert, key, token].into_iter().all(Option::is_none);
-        ensure!(
-            is_alone || remote.is_some(),
-            "--ca, --cert, --key and --token are for an instance elsewhere: add --remote URL"
-        );
-        Ok(())
+        let Some(url) = remote else {
+            let is_alone = [ca, cert, key, token].into_iter().all(Option::is_none);
+            ensure!(
+                is_alone,
+                "--ca, --cert, --key and --token are for an instance elsewhere: add --remote URL"
+            );
+            return Ok(None);
+        };
+        let (ca, certificate) = (ca.clone(), cert.clone());
+        let files = RemoteFiles { ca, certificate, key: key.clone(), token: token.clone() };
+        Ok(Some(Client::of_remote(RemoteInstance::new(url.clone(), &files)?)?))
     }
 }

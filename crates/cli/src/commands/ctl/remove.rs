@@ -1,8 +1,8 @@
 //! `longwire ctl remove`
 
-use super::add;
-use super::elsewhere::Elsewhere;
-use crate::{Json, Outcome};
+use super::add::rewire;
+use super::elsewhere::{Elsewhere, InstanceArgs};
+use crate::Outcome;
 use longwire_control::RewireRequest;
 
 /// Remove links, hosts, ports, bridges, routers and traffic sources while it runs
@@ -26,12 +26,8 @@ pub struct Args {
     #[arg(long)]
     drain: bool,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 impl Args {
@@ -41,11 +37,6 @@ impl Args {
     /// If the instance refuses or does not answer.
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
-        let done = at.connect(self.instance.as_deref())?.rewire(&ask).map_err(|error| {
-            let is_refusal = add::is_refusal(&error);
-            let error = anyhow::Error::from(error);
-            if is_refusal { error.context("nothing was removed") } else { error }
-        });
-        add::tell("ctl remove", &done?, self.json)
+        rewire(at, &self.of, &ask, anyhow::Error::from)
     }
 }

@@ -25,60 +25,51 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    List(List),
-    Add(Add),
-    Remove(Remove),
-}
-
-/// List a router's routes, including those to its own networks
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+    /// List a router's routes, including those to its own networks
+    #[command(after_long_help = "\
 Examples:
   longwire ctl route list r1
   longwire ctl route list r1 --json")]
-struct List {
-    /// The router.
-    router: String,
+    List {
+        /// The router.
+        router: String,
 
-    #[command(flatten)]
-    of: InstanceArgs,
-}
-
-/// Add a route, or change the next hop of the route to that network
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+        #[command(flatten)]
+        of: InstanceArgs,
+    },
+    /// Add a route, or change the next hop of the route to that network
+    #[command(after_long_help = "\
 Examples:
   longwire ctl route add r1 10.1.0.0/16 via 10.9.0.2
   longwire ctl route add r1 default via fe80::1 dev r1-east
   longwire ctl route add r1 10.4.0.0/16 nexthop via 10.9.0.2 nexthop via 10.9.1.2 weight 2")]
-struct Add {
-    /// The router.
-    router: String,
+    Add {
+        /// The router.
+        router: String,
 
-    /// The route, in the syntax of ip route.
-    #[arg(required = true, value_name = "ROUTE")]
-    route: Vec<String>,
+        /// The route, in the syntax of ip route.
+        #[arg(required = true, value_name = "ROUTE")]
+        route: Vec<String>,
 
-    #[command(flatten)]
-    of: InstanceArgs,
-}
-
-/// Remove the route to a network; a connected network gets its own route back
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+        #[command(flatten)]
+        of: InstanceArgs,
+    },
+    /// Remove the route to a network; a connected network gets its own route back
+    #[command(after_long_help = "\
 Examples:
   longwire ctl route remove r1 10.1.0.0/16
   longwire ctl route remove r1 default")]
-struct Remove {
-    /// The router.
-    router: String,
+    Remove {
+        /// The router.
+        router: String,
 
-    /// The network; or default, which is 0.0.0.0/0 and ::/0.
-    #[arg(value_name = "PREFIX")]
-    network: String,
+        /// The network; or default, which is 0.0.0.0/0 and ::/0.
+        #[arg(value_name = "PREFIX")]
+        network: String,
 
-    #[command(flatten)]
-    of: InstanceArgs,
+        #[command(flatten)]
+        of: InstanceArgs,
+    },
 }
 
 impl Args {
@@ -88,15 +79,15 @@ impl Args {
     /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         match self.action {
-            Action::List(args) => list(&args, at),
-            Action::Add(Add { router, route, of }) => {
+            Action::List { router, of } => list(&router, &of, at),
+            Action::Add { router, route, of } => {
                 let route = route.join(" ");
                 if let Some(odd) = unused(&route) {
                     outcome::note(&format!("note: {odd}; leave it out"));
                 }
                 make("ctl route add", at, &of, (&router, addition(&route)?))
             }
-            Action::Remove(Remove { router, network, of }) => {
+            Action::Remove { router, network, of } => {
                 let change = (format!("route.{network}"), String::new());
                 make("ctl route remove", at, &of, (&router, change))
             }
@@ -131,10 +122,9 @@ fn make(
     (router, change): (&str, (String, String)),
 ) -> anyhow::Result<Outcome> {
     at.connect(of.instance.as_deref())?.set(Some(Kind::Router), router, std::slice::from_ref(&change))?;
-    let mut report = Report::new(command);
     let settings = Map::from_iter([(change.0, change.1.into())]);
-    report.push(Row::new(router, "").extra("kind", "router").extra("settings", settings));
-    outcome::print_if_json(&report, of.json)
+    let row = Row::new(router, "").extra("kind", "router").extra("settings", settings);
+    outcome::print_if_json(&Report::new(command).with_rows([row]), of.json)
 }
 
 /// The reason why no packet uses a route, if none does.
@@ -142,13 +132,12 @@ fn unused(route: &str) -> Option<String> {
     WrittenRoute::read(route).ok()?.to.unused_route()
 }
 
-fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let page = at.connect(args.of.instance.as_deref())?.routes(&args.router)?;
-    if args.of.json.on {
-        let mut report = Report::new("ctl route list");
-        let row = Row::new(&*args.router, "routes").measured(page.routes.len() as u64);
-        report.push(row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more));
-        return outcome::print_report(&report, true);
+fn list(router: &str, of: &InstanceArgs, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let page = at.connect(of.instance.as_deref())?.routes(router)?;
+    if of.json.on {
+        let row = Row::new(router, "routes").measured(page.routes.len() as u64);
+        let row = row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more);
+        return outcome::print_report(&Report::new("ctl route list").with_rows([row]), true);
     }
     outcome::print(&page.routes.join("\n"))?;
     if page.more {

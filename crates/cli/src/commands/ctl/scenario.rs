@@ -1,25 +1,11 @@
 //! `longwire ctl diff`, `apply` and `save`
 
 use super::elsewhere::{Elsewhere, InstanceName};
-use crate::{Json, Outcome, outcome, whole_file};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{ClientError, Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
-use longwire_report::{Report, Row};
+use longwire_report::{Report, Row, whole_file};
 use std::path::{Path, PathBuf};
-
-/// Show how the running scenario differs from a file; exit status 1 if it does
-///
-/// Relative file names in the file are relative to the folder of the running scenario. Settings that events
-/// ([[at]]) have changed meanwhile are left out.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire ctl diff net.toml
-  longwire ctl diff net.toml two-hosts --json")]
-pub(super) struct Diff {
-    #[command(flatten)]
-    scenario: ScenarioArgs,
-}
 
 /// Change the running scenario to that of a file by the fewest changes
 ///
@@ -45,7 +31,7 @@ pub(super) struct Apply {
 
 /// The scenario and the instance.
 #[derive(Debug, clap::Args)]
-struct ScenarioArgs {
+pub(super) struct ScenarioArgs {
     /// The scenario file; - is standard input.
     file: PathBuf,
 
@@ -78,33 +64,40 @@ pub(super) struct Save {
 }
 
 impl ScenarioArgs {
+    pub(super) fn diff(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
+        let toml = longwire_scenario::read_text(&self.file)?;
+        let compared = at.connect(self.instance.get())?.compare(&toml);
+        let comparison = compared.map_err(|error| in_file(error, &self.file, &toml))?;
+        let mut report = self.show("ctl diff", &comparison)?;
+        if !report.rows.is_empty() {
+            report.fail("what runs differs from the scenario");
+        }
+        outcome::print_if_json(&report, self.json)
+    }
+
     fn show(&self, command: &str, comparison: &Comparison) -> anyhow::Result<Report> {
-        let mut report = Report::new(command);
+        let mut all = Vec::new();
         for change in &comparison.changes {
             let row = Row::new(&*change.name, "").extra("kind", change.kind.word());
-            report.push(row.extra("settings", serde_json::to_value(&change.settings)?));
-            if !self.json.on {
-                outcome::print(&line(change))?;
-            }
+            all.push((row.extra("settings", serde_json::to_value(&change.settings)?), line(change)));
         }
-        for (objects, what) in [(&comparison.removed, "removed"), (&comparison.added, "added")] {
-            for RewiredObject { kind, name } in objects {
-                report.push(Row::new(name.as_str(), "").extra("kind", kind.as_str()).extra("done", what));
-                if !self.json.on {
-                    outcome::print(&format!("{kind} {name}: {what}"))?;
-                }
-            }
-        }
+        all.extend(rows(&comparison.removed, &comparison.added).map(|(row, object, what)| {
+            let line = format!("{} {}: {what}", object.kind, object.name);
+            (row, line)
+        }));
         if comparison.paths {
-            report.push(Row::new("paths", "").extra("kind", "paths"));
-            if !self.json.on {
-                outcome::print("paths: packets take other ones")?;
-            }
+            let row = Row::new("paths", "").extra("kind", "paths");
+            all.push((row, "paths: packets take other ones".to_owned()));
         }
-        for refused in &comparison.refused {
-            report.push(Row::new(&*refused.what, "").extra("kind", "refused").note(&*refused.reason));
+        all.extend(comparison.refused.iter().map(|refused| {
+            let row = Row::new(&*refused.what, "").extra("kind", "refused").note(&*refused.reason);
+            (row, format!("can't change: {}: {}", refused.what, refused.reason))
+        }));
+        let mut report = Report::new(command);
+        for (row, line) in all {
+            report.push(row);
             if !self.json.on {
-                outcome::print(&format!("can't change: {}: {}", refused.what, refused.reason))?;
+                outcome::print(&line)?;
             }
         }
         Ok(report)
@@ -127,6 +120,18 @@ pub(super) fn in_file(refused: ClientError, file: &Path, text: &str) -> anyhow::
     ClientError::Refused(Box::new(problem.in_file(&file))).into()
 }
 
+/// A row for each object that was removed or added, and what was done.
+pub(super) fn rows<'a>(
+    removed: &'a [RewiredObject],
+    added: &'a [RewiredObject],
+) -> impl Iterator<Item = (Row, &'a RewiredObject, &'static str)> {
+    let all = removed.iter().map(|one| (one, "removed")).chain(added.iter().map(|one| (one, "added")));
+    all.map(|(object, what)| {
+        let row = Row::new(&*object.name, "").extra("kind", &*object.kind).extra("done", what);
+        (row, object, what)
+    })
+}
+
 /// A changed object on one line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
 fn line(change: &ObjectDifference) -> String {
     let value = |text: &Option<String>| match text.as_deref() {
@@ -139,22 +144,6 @@ fn line(change: &ObjectDifference) -> String {
         .iter()
         .map(|setting| format!("{} {} -> {}", setting.key, value(&setting.now), value(&setting.wanted)));
     format!("{} {}: {}", change.kind.word(), change.name, each.collect::<Vec<_>>().join(", "))
-}
-
-impl Diff {
-    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let ScenarioArgs { file, instance, .. } = &self.scenario;
-        let toml = longwire_scenario::read_text(file)?;
-        let compared = at.connect(instance.get())?.compare(&toml);
-        let comparison = compared.map_err(|error| in_file(error, file, &toml))?;
-        let mut report = self.scenario.show("ctl diff", &comparison)?;
-        if !report.rows.is_empty() {
-            report.fail("what runs differs from the scenario");
-        }
-        let pass = report.pass;
-        outcome::print_if_json(&report, self.scenario.json)?;
-        Ok(Outcome::of(pass))
-    }
 }
 
 impl Apply {
@@ -170,9 +159,7 @@ impl Apply {
         if !comparison.refused.is_empty() {
             report.fail("what runs still differs from the scenario");
         }
-        let pass = report.pass;
-        outcome::print_if_json(&report, self.scenario.json)?;
-        Ok(Outcome::of(pass))
+        outcome::print_if_json(&report, self.scenario.json)
     }
 }
 
@@ -185,8 +172,7 @@ impl Save {
         } else if !self.json.on {
             outcome::print(toml.trim_end())?;
         }
-        let mut report = Report::new("ctl save");
-        report.push(Row::new(client.name(), "").extra("kind", "instance").extra("toml", toml));
-        outcome::print_if_json(&report, self.json)
+        let row = Row::new(client.name(), "").extra("kind", "instance").extra("toml", toml);
+        outcome::print_if_json(&Report::new("ctl save").with_rows([row]), self.json)
     }
 }

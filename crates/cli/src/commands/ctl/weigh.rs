@@ -39,10 +39,8 @@ impl Args {
         let change = ("weight".to_owned(), weight.to_string());
         let client = at.connect(of.instance.as_deref())?;
         client.set(Some(Kind::Flow), &name, &[change])?;
-        let mut report = Report::new("ctl weigh");
-        let row = Row::new(name, "").extra("kind", "flow").extra("router", router);
-        report.push(row.extra("weight", weight));
-        outcome::print_if_json(&report, of.json)
+        let row = Row::new(name, "").extra("kind", "flow").extra("router", router).extra("weight", weight);
+        outcome::print_if_json(&Report::new("ctl weigh").with_rows([row]), of.json)
     }
 }
 

@@ -3,16 +3,13 @@
 use super::own_settings;
 use anyhow::{anyhow, ensure};
 use clap::builder::NonEmptyStringValueParser as NonEmpty;
-use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
-use longwire_report::shown;
 use longwire_run::named_files::named_files;
 use longwire_scenario::library::Direction;
-use longwire_scenario::{Plan, ScenarioError, contradictions, parse};
+use longwire_scenario::{Finding, Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -129,16 +126,12 @@ impl LinkArgs {
         let mut text = format!("seed = {seed}\n");
         // The final addresses of hosts are chosen when they are made.
         for (end, address) in [(NEAR, "100.64.0.2"), (FAR, "100.64.0.1")] {
-            // Writing to a String can't fail.
-            let _ = match ends {
+            text += &match ends {
                 LinkEnds::Hosts { mtu } => {
-                    writeln!(text, "[[host]]\nname = \"{end}\"\naddress = \"{address}/30\"\nmtu = {mtu}")
+                    format!("[[host]]\nname = \"{end}\"\naddress = \"{address}/30\"\nmtu = {mtu}\n")
                 }
                 LinkEnds::Process => {
-                    writeln!(
-                        text,
-                        "[[port]]\nname = \"{end}\"\ndriver = \"memory\"\naddresses = \"{address}\""
-                    )
+                    format!("[[port]]\nname = \"{end}\"\ndriver = \"memory\"\naddresses = \"{address}\"\n")
                 }
             };
         }
@@ -199,122 +192,25 @@ impl LinkArgs {
 
     /// The settings of both directions, as TOML.
     fn common(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let text = |value: &dyn ToString| quoted(&value.to_string());
-        let delay = match (&self.delay, &self.jitter) {
-            (Some(delay), Some(jitter)) => {
-                Some(format!("{{ kind = \"jitter\", delay = {}, jitter = {} }}", text(delay)?, text(jitter)?))
+        let text = |value: &dyn ToString| longwire_scenario::quoted(&value.to_string());
+        let delay = self.delay.map(|delay| match &self.jitter {
+            Some(jitter) => {
+                format!("{{ kind = \"jitter\", delay = {}, jitter = {} }}", text(&delay), text(jitter))
             }
-            (delay, _) => delay.as_ref().map(|delay| text(delay)).transpose()?,
-        };
-        let corrupt = self.corrupt.as_ref().map(|share| {
-            Ok::<_, anyhow::Error>(format!("{{ kind = \"per-packet\", probability = {} }}", text(share)?))
+            None => text(&delay),
         });
+        let corrupt =
+            |share: Probability| format!("{{ kind = \"per-packet\", probability = {} }}", text(&share));
         let common = [
-            ("rate", self.rate.as_ref().map(|rate| text(rate)).transpose()?),
+            ("rate", self.rate.map(|rate| text(&rate))),
             ("delay", delay),
-            ("loss", self.loss.as_ref().map(|share| text(share)).transpose()?),
-            ("reorder", self.reorder.as_ref().map(|share| text(share)).transpose()?),
-            ("duplicate", self.duplicate.as_ref().map(|share| text(share)).transpose()?),
-            ("bit-error", corrupt.transpose()?),
-            ("queue", self.queue.as_ref().map(|limit| text(limit)).transpose()?),
+            ("loss", self.loss.map(|share| text(&share))),
+            ("reorder", self.reorder.map(|share| text(&share))),
+            ("duplicate", self.duplicate.map(|share| text(&share))),
+            ("bit-error", self.corrupt.map(corrupt)),
+            ("queue", self.queue.as_deref().map(quoted).transpose()?),
         ];
         Ok(common.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
-    }
-}
-
-/// Bytes of a ping's frame, as `ping` sends it by default.
-const PING: u64 = 98;
-
-/// What is said at the start: `trip`, how long a round trip takes, or that nothing arrives; and what settings
-/// contradict each other.
-pub fn outlook(plan: &Plan, trip: &str) -> Vec<String> {
-    let mut said = vec![];
-    for reason in [Blockage::Loss, Blockage::Down, Blockage::NoRate] {
-        let blocked = (0..plan.links.len()).filter(|link| Blockage::of(plan, *link) == Some(reason));
-        let links: Vec<&str> = blocked.map(|link| &*plan.links[link].name).collect();
-        match links.len() {
-            0 => {}
-            all if all == plan.links.len() => said.push(reason.sentence("")),
-            _ => said.push(reason.sentence(&format!(" on {}", links.join(" and ")))),
-        }
-    }
-    if said.is_empty() {
-        said.push(format!("{trip} {}", RoundTrip::of(plan)));
-    }
-    for link in 0..plan.links.len() {
-        let found = contradictions(&plan.profile(link).blocks);
-        said.extend(found.iter().map(|one| format!("note: {one}")));
-    }
-    // Both directions may have the same one.
-    said.dedup();
-    said
-}
-
-/// Why no packet passes a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blockage {
-    Loss,
-    Down,
-    NoRate,
-}
-
-impl Blockage {
-    fn of(plan: &Plan, link: usize) -> Option<Self> {
-        plan.profile(link).blocks.iter().find_map(|(spec, values)| {
-            match (spec.key, spec.kind, values.at(0)) {
-                ("loss", "independent", Value::Probability(Probability::ONE)) => Some(Self::Loss),
-                ("state", "fixed", state) => {
-                    (state.print(spec.params[0].kind) == "down").then_some(Self::Down)
-                }
-                ("rate", _, Value::Rate(Rate(0))) => Some(Self::NoRate),
-                _ => None,
-            }
-        })
-    }
-
-    fn sentence(self, place: &str) -> String {
-        match self {
-            Self::Loss => format!("every packet{place} will be lost (loss 100 %)"),
-            Self::Down => format!("nothing will pass{place} (state down)"),
-            Self::NoRate => format!("nothing will pass{place} (rate 0)"),
-        }
-    }
-}
-
-/// The round trip of an idle ping.
-#[derive(Debug, PartialEq, Eq)]
-struct RoundTrip {
-    /// The mean delays of all links, and the transmission time of its frame where the rate is known.
-    time: Nanos,
-    /// Whether a rate changes while it runs.
-    rate_varies: bool,
-}
-
-impl RoundTrip {
-    fn of(plan: &Plan) -> Self {
-        let mut trip = Self { time: Nanos::ZERO, rate_varies: false };
-        for link in 0..plan.links.len() {
-            let profile = plan.profile(link);
-            trip.time.0 += profile.delays.mean.0;
-            match profile.value("rate") {
-                None | Some(Value::Rate(Rate::UNLIMITED | Rate(0))) => {}
-                Some(Value::Rate(Rate(rate))) => {
-                    trip.time.0 += (PING * 8).saturating_mul(1_000_000_000) / rate;
-                }
-                Some(_) => trip.rate_varies = true,
-            }
-        }
-        trip
-    }
-}
-
-impl fmt::Display for RoundTrip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "about {}", shown::time(self.time.0 as f64))?;
-        if self.rate_varies {
-            f.write_str(", and more where the rate is low: it varies")?;
-        }
-        Ok(())
     }
 }
 
@@ -335,15 +231,10 @@ fn quoted(value: &str) -> anyhow::Result<String> {
 
 /// Removes the positions in the generated file from the errors.
 fn explained(error: &ScenarioError) -> anyhow::Error {
-    let lines = error.findings.iter().map(|finding| {
-        let mut line = match &*finding.field {
-            "" => finding.what.clone(),
-            field => format!("{field}: {}", finding.what),
-        };
-        if !finding.fix.is_empty() {
-            line = format!("{line}; {}", finding.fix);
-        }
-        line
+    let lines = error.findings.iter().map(|Finding { field, what, fix, .. }| {
+        let place = if field.is_empty() { String::new() } else { format!("{field}: ") };
+        let fix = if fix.is_empty() { String::new() } else { format!("; {fix}") };
+        format!("{place}{what}{fix}")
     });
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
@@ -364,18 +255,19 @@ pub fn usual_mtu(way_out: Option<u32>) -> u32 {
 
 /// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
-    const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=LARGEST_MTU;
     let bytes: u32 =
         text.parse().map_err(|_| format!("\"{text}\" is not a number of bytes, such as 1400"))?;
-    if RANGE.contains(&bytes) {
+    if (LEAST_MTU..=LARGEST_MTU).contains(&bytes) {
         return Ok(bytes);
     }
-    Err(format!("{bytes} is outside {} to {} bytes", RANGE.start(), RANGE.end()))
+    Err(format!("{bytes} is outside {LEAST_MTU} to {LARGEST_MTU} bytes"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use longwire_block::Value;
+    use longwire_run::outlook::outlook;
 
     fn args(rate: &str, up: &str) -> LinkArgs {
         LinkArgs {
@@ -443,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn impairments_and_the_round_trip() {
+    fn impairments() {
         let share = |text: &str| Some(text.parse().unwrap());
         let given = LinkArgs {
             jitter: Some("5ms".parse().unwrap()),
@@ -456,14 +348,6 @@ mod tests {
         let wanted =
             ["bit-error=3 %", "delay=60 ms", "duplicate=2 %", "queue=50 ms", "rate=10 Mbit/s", "reorder=1 %"];
         assert_eq!(settings(&plan, 0), wanted);
-        // 98 bytes at 10 Mbit/s take 78.4 us, each way.
-        let known = |time| RoundTrip { time, rate_varies: false };
-        assert_eq!(RoundTrip::of(&plan), known(Nanos(120_156_800)));
-        let unlimited = LinkArgs { rate: None, ..args("1mbit", "delay=1ms") };
-        assert_eq!(
-            RoundTrip::of(&unlimited.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap()),
-            known(Nanos::from_millis(61))
-        );
     }
 
     #[test]

@@ -4,7 +4,6 @@ pub(super) mod link;
 pub(super) mod not_started;
 mod outputs;
 mod own_settings;
-mod serve;
 mod usage_error;
 
 use crate::record_args::RecordArgs;
@@ -12,20 +11,20 @@ use crate::record_warnings::watched;
 use crate::{Outcome, json, outcome};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
-use longwire_drivers::HostDriver;
 use longwire_lab::{
     Attendant, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, LoopbackServices, OutsideSockets, OwnUser,
     Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, can_forward, enter_user_namespace,
     exit_code, keep_for, may_change_user, may_make_hosts, restore_open_files, taps, way_out_mtu,
 };
+use longwire_run::far_services::Services;
 use longwire_run::fitted::fit_pool;
+use longwire_run::outlook::outlook;
 use longwire_run::port_files::check_apart;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
-use longwire_run::test_hosts::{TestHosts, sweep, wiring};
+use longwire_run::test_hosts::{TestHosts, sweep, usual_driver, wiring};
 use longwire_run::verdict;
-use not_started::{CommandEnd, not_started};
+use not_started::{CommandEnd, not_started, program};
 use outputs::{Outputs, is_shared, is_standard_error};
-use serve::Services;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -154,7 +153,6 @@ pub struct Args {
 /// The two ends, and how they reach the outside.
 struct ExecEnds {
     far: FarEnd,
-    driver: HostDriver,
     /// The user, if this process is root in a namespace only.
     own_user: Option<OwnUser>,
     /// The user-mode network of such a user, for the whole run.
@@ -219,24 +217,21 @@ impl Args {
         let mtu = self.mtu.unwrap_or_else(|| link::usual_mtu(way_out_mtu()));
         let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
         fit_pool(&mut plan);
-        let mut outlook = link::outlook(&plan, "round trip will be");
+        let mut outlook = outlook(&plan, "round trip will be");
         outlook.extend(self.link.notes().iter().map(|note| format!("--netem: {note}")));
         // From here on a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let published = self.published()?;
-        let mut ends = self.ends()?;
+        let ExecEnds { far, own_user, network: _network, machine } = self.ends()?;
+        let driver = usual_driver();
         // Root of a user namespace has nothing to give up that is worth anything outside.
-        if ends.own_user.is_none() {
+        if own_user.is_none() {
             keep_for(CommandRole::StartsProgram).context("giving up what root need not keep")?;
         }
-        let loopback =
-            Loopback { published, machine: std::mem::replace(&mut ends.machine, SocketNetwork::Here) };
-        for host in &mut plan.hosts {
-            host.driver = ends.driver;
-        }
+        plan.hosts.iter_mut().for_each(|host| host.driver = driver);
         sweep()?;
         let name = format!("exec-{}", std::process::id());
-        let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
+        let spec = ExecSpec { far, wiring: wiring(driver.wire), mtu };
         let net = ExecNet::create(&name, &spec)?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let mut run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
@@ -245,7 +240,8 @@ impl Args {
         if self.verbose {
             self.say_settings(&run);
         }
-        let end = self.command_behind((&run, stopped), &attendant, (users, ends.own_user), loopback);
+        let loopback = Loopback { published, machine };
+        let end = self.command_behind((&run, stopped), &attendant, (users, own_user), loopback);
         let ended = run.stop();
         let code = self.report(ended, end?)?;
         Ok(Outcome::Status(code))
@@ -274,17 +270,11 @@ impl Args {
         Ok(PublishedPorts::take(ports)?)
     }
 
-    /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
-    /// must happen before a second thread starts.
+    /// The far end, and how both ends reach the outside. Enters a user namespace if hosts are only possible
+    /// there, which must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<ExecEnds> {
-        let (own_user, network) = (None, None);
-        let mut ends = ExecEnds {
-            far: FarEnd::Private,
-            driver: HostDriver::VETH,
-            own_user,
-            network,
-            machine: SocketNetwork::Here,
-        };
+        let (own_user, network, machine) = (None, None, SocketNetwork::Here);
+        let mut ends = ExecEnds { far: FarEnd::Private, own_user, network, machine };
         if may_make_hosts() {
             if !self.private && can_forward() {
                 ends.far = FarEnd::Machine;
@@ -314,9 +304,6 @@ impl Args {
             if !self.private {
                 self.find_way_out(network, &mut ends);
             }
-        }
-        if taps().available {
-            ends.driver = HostDriver::TAP;
         }
         Ok(ends)
     }
@@ -365,7 +352,8 @@ impl Args {
             return Ok(CommandEnd { code: 128 + signal as u8, fault: None });
         }
         let user = users.command.as_ref();
-        let (program, arguments) = self.program(user);
+        let shell = user.map_or_else(|| std::env::var_os("SHELL"), |user| user.shell().cloned());
+        let (program, arguments) = program(&self.command, shell);
         if self.command.is_empty() && io::stdin().is_terminal() {
             self.say(&format!(
                 "a shell behind the link; the far end is {}; leave with exit",
@@ -399,15 +387,6 @@ impl Args {
         };
         end.fault.iter().for_each(|fault| self.tell_failure(fault));
         Ok(end)
-    }
-
-    /// The command, or the user's shell.
-    fn program(&self, user: Option<&User>) -> (OsString, &[OsString]) {
-        if let Some((program, arguments)) = self.command.split_first() {
-            return (program.clone(), arguments);
-        }
-        let shell = user.map_or_else(|| std::env::var_os("SHELL"), |user| user.shell().cloned());
-        (shell.unwrap_or_else(|| "/bin/sh".into()), &[])
     }
 
     /// Says how faithful it was, writes the report, and answers the exit code.

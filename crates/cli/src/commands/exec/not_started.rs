@@ -1,8 +1,8 @@
-//! How commands end that could not be started.
+//! The program of a command, and how commands end that could not be started.
 
 use super::Args;
 use longwire_lab::{LoopbackServices, Ports, User};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -28,6 +28,14 @@ impl Args {
             (_, true) => format!("; did you mean --json={program}?"),
             _ => String::new(),
         }
+    }
+}
+
+/// A command and its arguments, or the user's shell.
+pub fn program(command: &[OsString], shell: Option<OsString>) -> (OsString, &[OsString]) {
+    match command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments),
+        None => (shell.unwrap_or_else(|| "/bin/sh".into()), &[]),
     }
 }
 

@@ -69,16 +69,11 @@ impl Outputs {
         opened.map(drop).with_context(|| format!("the report can't be written to {}", file.display()))
     }
 
-    /// Writes a whole file.
-    pub fn write(&self, file: &Path, text: &str) -> io::Result<()> {
-        self.with_rights(file, || fs::write(file, text))
-    }
-
     /// Writes the report, or the error, to its file; standard output belongs to the command.
     pub fn report(&self, file: &Path, text: &str) -> anyhow::Result<()> {
         let written = match file.as_os_str() == "-" {
             true => writeln!(io::stderr(), "{}", printable(text)),
-            false => self.write(file, &format!("{text}\n")),
+            false => self.with_rights(file, || fs::write(file, format!("{text}\n"))),
         };
         written.with_context(|| format!("the report can't be written to {}", file.display()))
     }

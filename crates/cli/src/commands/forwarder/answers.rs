@@ -8,29 +8,53 @@ use serde_json::Value;
 /// The fields of an answer.
 pub(super) type Fields = serde_json::Map<String, Value>;
 
-/// The report on an instance's answer about a router: its fields, and a row for each element of the list
-/// called `list`.
-pub(super) fn report(
-    command: &str,
-    router: &str,
-    answer: Value,
-    list: &str,
-    row: impl Fn(Fields) -> Row,
-) -> Report {
-    let mut report = Report::new(command).with("router", router);
-    let Value::Object(fields) = answer else { return report };
-    for (name, value) in fields {
-        match value {
-            Value::Array(all) if name == list => {
-                report.extend(all.into_iter().filter_map(|one| match one {
-                    Value::Object(fields) => Some(row(fields)),
-                    _ => None,
-                }));
+impl Target {
+    /// Prints the report on an answer about the router: its fields, and a row for each element of the list
+    /// called `list`.
+    pub(super) fn print_list(
+        &self,
+        command: &str,
+        answer: Value,
+        list: &str,
+        row: impl Fn(&str, Fields) -> Row,
+    ) -> anyhow::Result<Outcome> {
+        let mut report = self.report(command);
+        for (name, value) in fields(answer).into_iter().flatten() {
+            match value {
+                Value::Array(all) if name == list => {
+                    report.extend(all.into_iter().filter_map(fields).map(|one| row(&self.router, one)));
+                }
+                value => report.set(name, value),
             }
-            value => report.set(name, value),
         }
+        outcome::print_report(&report, true)
     }
-    report
+
+    /// Prints the report about one program, or one entry of a map.
+    pub(super) fn print_one(
+        &self,
+        command: &str,
+        answer: Value,
+        row: impl Fn(&str, Fields) -> Row,
+    ) -> anyhow::Result<Outcome> {
+        let row = fields(answer).map(|one| row(&self.router, one));
+        outcome::print_report(&self.report(command).with_rows(row), true)
+    }
+
+    /// Reports which programs were changed, if JSON is requested.
+    pub(super) fn done(&self, command: &str, fids: &[u32]) -> anyhow::Result<Outcome> {
+        let fields = |fid: &u32| Fields::from_iter([("fid".into(), (*fid).into())]);
+        let rows = fids.iter().map(|fid| program_row(&self.router, fields(fid)));
+        outcome::print_if_json(&self.report(command).with_rows(rows), self.of.json)
+    }
+
+    fn report(&self, command: &str) -> Report {
+        Report::new(command).with("router", self.router.as_str())
+    }
+}
+
+fn fields(answer: Value) -> Option<Fields> {
+    if let Value::Object(fields) = answer { Some(fields) } else { None }
 }
 
 /// A router's program, named as in the report of a run if possible, with its fields.
@@ -46,27 +70,9 @@ pub(super) fn program_row(router: &str, fields: Fields) -> Row {
     })
 }
 
-/// The report about one program.
-pub(super) fn about_one(command: &str, router: &str, answer: Value) -> Report {
-    let mut report = Report::new(command).with("router", router);
-    report.extend(answer.as_object().cloned().map(|fields| program_row(router, fields)));
-    report
-}
-
-/// Reports which programs were changed, if JSON is requested.
-pub(super) fn done(command: &str, target: &Target, fids: &[u32]) -> anyhow::Result<Outcome> {
-    let Target { router, json, .. } = target;
-    let mut report = Report::new(command).with("router", router.as_str());
-    report
-        .extend(fids.iter().map(|&fid| program_row(router, Fields::from_iter([("fid".into(), fid.into())]))));
-    outcome::print_if_json(&report, *json)
-}
-
 /// A row for a map of a program, or an entry of one, named by the field `name`.
 pub(super) fn named_row(fields: Fields, name: &str) -> Row {
     let row = Row::new(fields.get(name).map_or("", text), "");
-    fields
-        .into_iter()
-        .filter(|(field, _)| field != "name")
-        .fold(row, |row, (field, value)| row.extra(field, value))
+    let others = fields.into_iter().filter(|(field, _)| field != "name");
+    others.fold(row, |row, (field, value)| row.extra(field, value))
 }

@@ -71,8 +71,7 @@ impl Args {
         if self.json.on {
             return outcome::print_report(&cost.report(self.path), true);
         }
-        cost.lines(self.path).iter().try_for_each(|line| outcome::print(line))?;
-        Ok(Outcome::Well)
+        outcome::print(&cost.lines(self.path).join("\n"))
     }
 }
 

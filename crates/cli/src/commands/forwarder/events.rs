@@ -1,6 +1,6 @@
 //! `longwire forwarder events`
 
-use super::{Target, text};
+use super::{Target, shown, text};
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use longwire_control::{ProgramRequest, Rings};
@@ -77,18 +77,15 @@ impl Args {
     }
 
     fn line(&self, record: &Value) -> String {
-        if self.target.json.on {
+        if self.target.of.json.on {
             let mut line = record.clone();
             line["event"] = "record".into();
             return line.to_string();
         }
         let time = record["time_ns"].as_u64().unwrap_or_default();
         let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
-        let shown = match &record["fields"] {
-            Value::Null => text(&record["data"]).to_owned(),
-            fields => fields.to_string(),
-        };
-        format!("{seconds}.{nanos:09} {} {shown}", text(&record["map"]))
+        let data = shown(&record["fields"], &record["data"]);
+        format!("{seconds}.{nanos:09} {} {data}", text(&record["map"]))
     }
 
     /// Reports how many records were lost since the last report.
@@ -100,17 +97,11 @@ impl Args {
             }
             let more = now - said[place].min(now);
             said[place] = now;
-            if more == 0 {
-                continue;
-            }
-            match self.target.json.on {
-                true => outcome::print(
-                    &json!({ "event": "lost", "map": ring["name"], "records": more }).to_string(),
-                )?,
-                false => outcome::note(&format!(
-                    "{}: {more} records found no room and are lost",
-                    text(&ring["name"])
-                )),
+            let name = &ring["name"];
+            if more > 0 && self.target.of.json.on {
+                outcome::print(&json!({ "event": "lost", "map": name, "records": more }).to_string())?;
+            } else if more > 0 {
+                outcome::note(&format!("{}: {more} records found no room and are lost", text(name)));
             }
         }
         Ok(())

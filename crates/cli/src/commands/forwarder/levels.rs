@@ -1,6 +1,6 @@
 //! `longwire forwarder levels`
 
-use super::answers::{Fields, report};
+use super::answers::Fields;
 use super::{Target, text};
 use crate::{Outcome, outcome};
 use anyhow::Context;
@@ -10,21 +10,8 @@ use longwire_report::shown::{columns, count};
 use serde_json::Value;
 
 /// The counters, in the order of columns.
-const NUMBERS: [&str; 13] = [
-    "up",
-    "verdicts",
-    "late",
-    "returned",
-    "kept",
-    "refused",
-    "over_time",
-    "worker_ns",
-    "throttled",
-    "absent",
-    "made",
-    "faults",
-    "cut",
-];
+const NUMBERS: &str =
+    "up verdicts late returned kept refused over_time worker_ns throttled absent made faults cut";
 
 /// List the services and control processes above a router, with the outcome of their packets
 #[derive(Debug, clap::Args)]
@@ -52,21 +39,16 @@ impl Args {
         let socket = answer["socket"].as_str();
         if self.socket {
             let none = "the router expects no control process: install a forwarder with --where control";
-            outcome::print(socket.context(none)?)?;
-            return Ok(Outcome::Well);
+            return outcome::print(socket.context(none)?);
         }
-        if self.target.json.on {
-            let row = |attachment| level_row(&self.target.router, attachment);
-            return outcome::print_report(
-                &report("forwarder levels", &self.target.router, answer, "attachments", row),
-                true,
-            );
+        if self.target.of.json.on {
+            return self.target.print_list("forwarder levels", answer, "attachments", level_row);
         }
-        let head = ["level", "name", "there"].into_iter().chain(NUMBERS).chain(["why"]);
+        let head = ["level", "name", "there"].into_iter().chain(NUMBERS.split(' ')).chain(["why"]);
         let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
         for attachment in answer["attachments"].as_array().into_iter().flatten() {
             let there = if attachment["there"] == Value::Bool(true) { "yes" } else { "no" };
-            let numbers = NUMBERS.iter().map(|key| count(attachment[key].as_u64().unwrap_or_default()));
+            let numbers = NUMBERS.split(' ').map(|key| count(attachment[key].as_u64().unwrap_or_default()));
             let words = [text(&attachment["level"]), text(&attachment["name"]), there].map(str::to_owned);
             let why = attachment["last_cut"].as_str().unwrap_or("-").to_owned();
             lines.push(words.into_iter().chain(numbers).chain([why]).collect());

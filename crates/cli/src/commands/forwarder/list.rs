@@ -1,38 +1,25 @@
 //! `longwire forwarder list`: a line per program.
 
-use super::answers::{program_row, report};
-use super::{List, text};
+use super::answers::program_row;
+use super::{Target, text};
 use crate::{Outcome, outcome};
 use longwire_control::ProgramRequest;
 use longwire_report::shown::{columns, count};
 use longwire_run::programs::rows::rest;
 use serde_json::Value;
 
+const HEAD: &str = "fid,packets,passed,sent,dropped,aborted,mean ns,99 %,worst,name and key";
+
 /// Lists a router's programs.
 ///
 /// # Errors
 /// If no instance is selected, or it does not answer, or it has no such router.
-pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
-    let answer = args.target.ask(&ProgramRequest::List)?;
-    if args.target.json.on {
-        let report = report("forwarder list", &args.target.router, answer, "forwarders", |one| {
-            program_row(&args.target.router, one)
-        });
-        return outcome::print_report(&report, true);
+pub(super) fn list(target: &Target) -> anyhow::Result<Outcome> {
+    let answer = target.ask(&ProgramRequest::List)?;
+    if target.of.json.on {
+        return target.print_list("forwarder list", answer, "forwarders", program_row);
     }
-    let head = [
-        "fid",
-        "packets",
-        "passed",
-        "sent",
-        "dropped",
-        "aborted",
-        "mean ns",
-        "99 %",
-        "worst",
-        "name and key",
-    ];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    let mut lines = vec![HEAD.split(',').map(str::to_owned).collect()];
     for one in answer["forwarders"].as_array().into_iter().flatten().filter_map(Value::as_object) {
         let field = |key: &str| one.get(key).unwrap_or(&Value::Null);
         let number = |key: &str| field(key).as_u64().unwrap_or_default();

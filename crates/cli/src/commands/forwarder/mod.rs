@@ -3,18 +3,16 @@
 mod answers;
 mod cost;
 mod events;
-mod get;
 mod levels;
 mod list;
 mod program_args;
 mod replace;
 
-use crate::commands::ctl::elsewhere::Elsewhere;
-use crate::{Json, Outcome, outcome};
-use answers::{about_one, done, named_row, report};
-use longwire_control::{Entries, MapChange, NewForwarder, NewState, ProgramRequest};
+use crate::commands::ctl::elsewhere::{Elsewhere, InstanceArgs};
+use crate::{Outcome, outcome};
+use answers::{named_row, program_row};
+use longwire_control::{Entries, MapChange, NewState, ProgramRequest, TypeQuery};
 use longwire_halves::FlowEnds;
-use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
 use program_args::{ProgramArgs, sent};
 use serde_json::Value;
@@ -45,14 +43,76 @@ pub struct Args {
 enum Action {
     Cost(cost::Args),
     Install(Box<Install>),
-    List(List),
+    /// List a router's programs, their counters, and their worst-case cost per packet
+    #[command(after_long_help = "\
+Examples:
+  longwire forwarder list r1
+  longwire forwarder list r1 --json")]
+    List(Target),
     Levels(levels::Args),
-    Get(get::Args),
-    Set(Set),
+    /// Print a program's state
+    #[command(after_long_help = "\
+Examples:
+  longwire forwarder get r1 1
+  longwire forwarder get r1 1 --type limits
+  longwire forwarder get r1 1 --json")]
+    Get {
+        #[command(flatten)]
+        target: Target,
+
+        /// The program's number.
+        fid: u32,
+
+        /// A type of its object, such as the name of a structure, whose fields are shown. Default:
+        /// hexadecimal digits.
+        #[arg(long = "type", value_name = "NAME")]
+        kind: Option<String>,
+    },
+    /// Write all of a program's state, between two batches of packets
+    #[command(after_long_help = "\
+Examples:
+  longwire forwarder set r1 1 '00000000'
+  longwire forwarder set r1 1 '{\"limit\": 100}' --type limits")]
+    Set {
+        #[command(flatten)]
+        target: Target,
+
+        /// The program's number.
+        fid: u32,
+
+        /// The bytes; with --type, its fields as JSON. Omitted fields are 0.
+        data: String,
+
+        /// The type of its object, such as the name of a structure, that defines the fields.
+        #[arg(long = "type", value_name = "NAME")]
+        kind: Option<String>,
+    },
     Events(events::Args),
     Replace(Box<replace::Args>),
-    Renew(Renew),
-    Remove(Remove),
+    /// Renew the leases of programs that were installed with --lease
+    #[command(after_long_help = "\
+Examples:
+  longwire forwarder install r1 syn-monitor --lease '30 s'
+  longwire forwarder renew r1 1")]
+    Renew {
+        #[command(flatten)]
+        target: Target,
+
+        /// The programs' numbers.
+        #[arg(required = true)]
+        fids: Vec<u32>,
+    },
+    /// Remove a program while packets flow
+    #[command(after_long_help = "\
+Examples:
+  longwire forwarder remove r1 1")]
+    Remove {
+        #[command(flatten)]
+        target: Target,
+
+        /// The program's number.
+        fid: u32,
+    },
     Map(Map),
 }
 
@@ -62,12 +122,8 @@ struct Target {
     /// The router.
     router: String,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 
     #[command(flatten)]
     at: Elsewhere,
@@ -75,7 +131,7 @@ struct Target {
 
 impl Target {
     fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
-        Ok(self.at.connect(self.instance.as_deref())?.forwarders(&self.router, ask)?)
+        Ok(self.at.connect(self.of.instance.as_deref())?.forwarders(&self.router, ask)?)
     }
 }
 
@@ -183,66 +239,6 @@ struct Install {
     lease: Option<String>,
 }
 
-/// Renew the leases of programs that were installed with --lease
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire forwarder install r1 syn-monitor --lease '30 s'
-  longwire forwarder renew r1 1")]
-struct Renew {
-    #[command(flatten)]
-    target: Target,
-
-    /// The programs' numbers.
-    #[arg(required = true)]
-    fids: Vec<u32>,
-}
-
-/// List a router's programs, their counters, and their worst-case cost per packet
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire forwarder list r1
-  longwire forwarder list r1 --json")]
-struct List {
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Write all of a program's state, between two batches of packets
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire forwarder set r1 1 '00000000'
-  longwire forwarder set r1 1 '{\"limit\": 100}' --type limits")]
-struct Set {
-    #[command(flatten)]
-    target: Target,
-
-    /// The program's number.
-    fid: u32,
-
-    /// The bytes; with --type, its fields as JSON. Omitted fields are 0.
-    data: String,
-
-    /// The type of its object, such as the name of a structure, that defines the fields.
-    #[arg(long = "type", value_name = "NAME")]
-    kind: Option<String>,
-}
-
-/// Remove a program while packets flow
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire forwarder remove r1 1")]
-struct Remove {
-    #[command(flatten)]
-    target: Target,
-
-    /// The program's number.
-    fid: u32,
-}
-
 /// List a program's maps, print or write their entries
 ///
 /// Without a map, lists the maps; with one, its entries; with a key, its value; with a value, writes it; with
@@ -299,42 +295,32 @@ impl Args {
         match self.action {
             Action::Cost(args) => args.run(),
             Action::Install(args) => install(*args),
-            Action::List(args) => list::list(&args),
+            Action::List(target) => list::list(&target),
             Action::Levels(args) => args.run(),
-            Action::Get(args) => args.run(),
-            Action::Events(args) => args.run(),
-            Action::Set(Set { target, fid, data, kind }) => {
+            Action::Get { target, fid, kind } => {
+                let answer = target.ask(&ProgramRequest::Get(fid, TypeQuery { kind }))?;
+                if target.of.json.on {
+                    return target.print_one("forwarder get", answer, program_row);
+                }
+                outcome::print(&shown(&answer["fields"], &answer["data"]))
+            }
+            Action::Set { target, fid, data, kind } => {
                 target.ask(&ProgramRequest::Set(fid, NewState { data, kind }))?;
-                done("forwarder set", &target, &[fid])
+                target.done("forwarder set", &[fid])
             }
+            Action::Events(args) => args.run(),
             Action::Replace(args) => args.run(),
-            Action::Renew(Renew { target, fids }) => {
+            Action::Renew { target, fids } => {
                 target.ask(&ProgramRequest::Renew(fids.clone()))?;
-                done("forwarder renew", &target, &fids)
+                target.done("forwarder renew", &fids)
             }
-            Action::Remove(Remove { target, fid }) => {
+            Action::Remove { target, fid } => {
                 target.ask(&ProgramRequest::Remove(fid))?;
-                done("forwarder remove", &target, &[fid])
+                target.done("forwarder remove", &[fid])
             }
             Action::Map(args) => map(args),
         }
     }
-}
-
-/// Parses a constant and its value.
-fn constant(text: &str) -> Result<(String, String), String> {
-    assignment(text, "write NAME=VALUE, such as limit=100")
-}
-
-/// Parses a map and its number of entries.
-fn entries(text: &str) -> Result<(String, String), String> {
-    assignment(text, "write NAME=ENTRIES, such as counts=64")
-}
-
-/// Parses a name and what is assigned to it; `fix` says how to write both.
-fn assignment(text: &str, fix: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or(fix)?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {
@@ -358,55 +344,40 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
         otherwise: args.otherwise,
         ..args.chosen.of(args.program.unwrap_or_default())
     };
-    let (forwarder, object) = sent(&written)?;
-    let new = NewForwarder { forwarder, object, lease: args.lease };
-    let installed = args.target.ask(&ProgramRequest::Install(new))?;
+    let installed = args.target.ask(&ProgramRequest::Install(sent(&written, args.lease)?))?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
-    if args.target.json.on {
-        return outcome::print_report(&about_one("forwarder install", &args.target.router, installed), true);
+    if args.target.of.json.on {
+        return args.target.print_one("forwarder install", installed, program_row);
     }
-    outcome::print(&installed["fid"].to_string())?;
-    Ok(Outcome::Well)
+    outcome::print(&installed["fid"].to_string())
 }
 
 fn map(args: Map) -> anyhow::Result<Outcome> {
-    let fid = args.fid;
-    let asked = match (args.map, args.key, args.value) {
+    let Map { target, fid, map, key, value, delete, clear, hex } = args;
+    let write = |map, remove, write| ProgramRequest::Write(fid, map, MapChange { remove, write });
+    let asked = match (map, key, value) {
         (None, ..) => ProgramRequest::Maps(fid),
-        (Some(map), None, _) if args.clear => ProgramRequest::Clear(fid, map),
-        (Some(map), Some(key), _) if args.delete => {
-            ProgramRequest::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
-        }
-        (Some(map), Some(key), Some(value)) => {
-            ProgramRequest::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
-        }
-        (Some(map), key, _) => ProgramRequest::Map(fid, map, Entries { key, fields: !args.hex }),
+        (Some(map), None, _) if clear => ProgramRequest::Clear(fid, map),
+        (Some(map), Some(key), _) if delete => write(map, vec![key], Vec::new()),
+        (Some(map), Some(key), Some(value)) => write(map, Vec::new(), vec![(key, value)]),
+        (Some(map), key, _) => ProgramRequest::Map(fid, map, Entries { key, fields: !hex }),
     };
-    let answer = args.target.ask(&asked)?;
-    if args.target.json.on {
-        let report = match answer.get("value") {
-            // A single entry was requested.
-            Some(_) => {
-                let mut report = Report::new("forwarder map").with("router", &*args.target.router);
-                report.extend(answer.as_object().cloned().map(|entry| named_row(entry, "key")));
-                report
+    let answer = target.ask(&asked)?;
+    if target.of.json.on {
+        // With a value it is about a single entry.
+        let of_entry = |_: &str, entry| named_row(entry, "key");
+        return match (answer.get("value"), answer.get("maps")) {
+            (Some(_), _) => target.print_one("forwarder map", answer, of_entry),
+            (None, Some(_)) => {
+                target.print_list("forwarder map", answer, "maps", |_, map| named_row(map, "name"))
             }
-            None if answer.get("maps").is_some() => {
-                report("forwarder map", &args.target.router, answer, "maps", |map| named_row(map, "name"))
-            }
-            None => report("forwarder map", &args.target.router, answer, "entries", |entry| {
-                named_row(entry, "key")
-            }),
+            (None, None) => target.print_list("forwarder map", answer, "entries", of_entry),
         };
-        return outcome::print_report(&report, true);
     }
-    if let Some(value) = answer["value"].as_str() {
-        match &answer["fields"]["value"] {
-            Value::Null => outcome::print(value)?,
-            fields => outcome::print(&fields.to_string())?,
-        }
+    if answer["value"].is_string() {
+        outcome::print(&shown(&answer["fields"]["value"], &answer["value"]))?;
     }
     let maps = answer["maps"].as_array().into_iter().flatten().map(|map| {
         if map["taken"].is_u64() {
@@ -448,6 +419,11 @@ fn ring(map: &Value) -> String {
         map["taken"],
         map["lost"]
     )
+}
+
+/// Data by their fields; if the answer has none, as it writes them.
+fn shown(fields: &Value, data: &Value) -> String {
+    if fields.is_null() { text(data).to_owned() } else { fields.to_string() }
 }
 
 fn text(value: &Value) -> &str {

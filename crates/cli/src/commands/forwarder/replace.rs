@@ -1,10 +1,10 @@
 //! `longwire forwarder replace`
 
-use super::answers::about_one;
+use super::answers::program_row;
 use super::program_args::{ProgramArgs, sent};
 use super::{Target, text};
 use crate::{Outcome, outcome};
-use longwire_control::{NewForwarder, ProgramRequest};
+use longwire_control::ProgramRequest;
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 
@@ -48,11 +48,9 @@ impl Args {
     /// If the program is refused, no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
-        let (forwarder, object) = sent(&written)?;
-        let asked = ProgramRequest::Replace(self.fid, NewForwarder { forwarder, object, lease: None });
-        let answer = self.target.ask(&asked)?;
-        if self.target.json.on {
-            return outcome::print_report(&about_one("forwarder replace", &self.target.router, answer), true);
+        let answer = self.target.ask(&ProgramRequest::Replace(self.fid, sent(&written, None)?))?;
+        if self.target.of.json.on {
+            return self.target.print_one("forwarder replace", answer, program_row);
         }
         for what in ["kept", "new", "gone"] {
             let maps = answer["maps"][what].as_array().into_iter().flatten();
@@ -61,7 +59,6 @@ impl Args {
                 outcome::print(&format!("maps {what}: {}", names.join(", ")))?;
             }
         }
-        outcome::print(&format!("state: {}", text(&answer["state"])))?;
-        Ok(Outcome::Well)
+        outcome::print(&format!("state: {}", text(&answer["state"])))
     }
 }

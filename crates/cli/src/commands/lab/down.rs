@@ -35,10 +35,14 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         if let Some(name) = &self.lab {
-            let Some(lab) = find(name)? else {
-                return self.tell(&[EndedLab::by_itself(name)?.ok_or_else(|| unknown(name))?]);
+            let ended = match find(name)? {
+                Some(lab) => take_down(&lab)?,
+                None => EndedLab::by_itself(name)?.ok_or_else(|| unknown(name))?,
             };
-            return self.tell(&[take_down(&lab)?]);
+            return match self.json.on {
+                true => print_report(&Report::new("lab down").with_rows([ended.row()]), true),
+                false => print_ended(&ended),
+            };
         }
         // Listing the sockets removes those of killed runs. A directory that can't be used has none of ours.
         let _ = longwire_control::list(&longwire_control::directory());
@@ -56,12 +60,12 @@ impl Args {
     /// Takes each of these labs down; those that can't be don't keep the others up.
     fn end_all(&self, all: &[LabEntry]) -> anyhow::Result<Outcome> {
         let mut report = Report::new("lab down");
-        let mut printed = Ok(());
+        let mut printed = Ok(Outcome::Well);
         for lab in all {
             let ended = take_down(lab).with_context(|| format!("can't take lab {} down", lab.info.instance));
             match ended {
                 Ok(ended) if self.json.on => report.push(ended.row()),
-                Ok(ended) => printed = printed.and_then(|()| print_ended(&ended)),
+                Ok(ended) => printed = printed.and_then(|_| print_ended(&ended)),
                 Err(error) => {
                     let fault = chain(error.as_ref());
                     outcome::note(&format!("error: {fault}"));
@@ -72,25 +76,15 @@ impl Args {
         if self.json.on {
             printed = outcome::print(&report.to_json());
         }
-        if report.pass { printed.map(|()| Outcome::Well) } else { Ok(Outcome::Status(NOT_DOWN)) }
-    }
-
-    fn tell(&self, ended: &[EndedLab]) -> anyhow::Result<Outcome> {
-        if !self.json.on {
-            ended.iter().try_for_each(print_ended)?;
-            return Ok(Outcome::Well);
-        }
-        let mut report = Report::new("lab down");
-        report.extend(ended.iter().map(EndedLab::row));
-        print_report(&report, true)
+        if report.pass { printed } else { Ok(Outcome::Status(NOT_DOWN)) }
     }
 }
 
 /// Prints a lab that was taken down, with the last words of its run.
-pub(crate) fn print_ended(ended: &EndedLab) -> anyhow::Result<()> {
+pub(crate) fn print_ended(ended: &EndedLab) -> anyhow::Result<Outcome> {
     print_with(|out| {
         out.write_all(ended.words.text.as_bytes())?;
-        ended.words.report.iter().try_for_each(|report| report_text::write(report, out))
-    })?;
-    if ended.by_itself { Ok(()) } else { outcome::print(&format!("lab {} is down", ended.name)) }
+        ended.words.report.iter().try_for_each(|report| report_text::write(report, out))?;
+        if ended.by_itself { Ok(()) } else { writeln!(out, "lab {} is down", ended.name) }
+    })
 }

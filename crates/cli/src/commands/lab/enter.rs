@@ -1,6 +1,6 @@
 //! `longwire lab exec`
 
-use crate::commands::exec::not_started::not_started;
+use crate::commands::exec::not_started::{not_started, program};
 use crate::{Outcome, outcome};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -31,11 +31,7 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let lab = longwire_run::labs::open(&self.lab)?;
         let host = lab.host(&self.host)?;
-        let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let (program, arguments) = match self.command.split_first() {
-            Some((program, arguments)) => (program.clone(), arguments),
-            None => (shell(), &[][..]),
-        };
+        let (program, arguments) = program(&self.command, std::env::var_os("SHELL"));
         if self.command.is_empty() && io::stdin().is_terminal() {
             outcome::note(&format!("longwire: a shell in host {}; leave with exit", self.host));
         }

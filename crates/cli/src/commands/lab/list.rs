@@ -1,39 +1,25 @@
 //! `longwire lab list`
 
-use crate::outcome::print_report;
 use crate::{Json, Outcome, outcome};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::labs::{LabEntry, labs};
 
-/// List the labs
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire lab list
-  longwire lab list --json")]
-pub struct Args {
-    #[command(flatten)]
-    json: Json,
-}
-
-impl Args {
-    pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let labs = labs()?;
-        if self.json.on {
-            let mut report = Report::new("lab list");
-            report.extend(labs.iter().map(row));
-            return print_report(&report, true);
-        }
-        if labs.is_empty() {
-            outcome::print("no lab is up; `longwire lab up scenarios/two-hosts.toml` makes one")?;
-            return Ok(Outcome::Well);
-        }
-        let mut lines = vec![cells!["lab", "process", "hosts"]];
-        lines.extend(labs.iter().map(line));
-        outcome::print(&columns(&lines).join("\n"))?;
-        Ok(Outcome::Well)
+/// Prints the labs.
+///
+/// # Errors
+/// If they can't be found.
+pub(super) fn list(json: Json) -> anyhow::Result<Outcome> {
+    let labs = labs()?;
+    if json.on {
+        return outcome::print_report(&Report::new("lab list").with_rows(labs.iter().map(row)), true);
     }
+    if labs.is_empty() {
+        return outcome::print("no lab is up; `longwire lab up scenarios/two-hosts.toml` makes one");
+    }
+    let mut lines = vec![cells!["lab", "process", "hosts"]];
+    lines.extend(labs.iter().map(line));
+    outcome::print(&columns(&lines).join("\n"))
 }
 
 fn hosts(lab: &LabEntry) -> Vec<String> {

@@ -6,7 +6,7 @@ mod hold;
 mod list;
 mod up;
 
-use crate::Outcome;
+use crate::{Json, Outcome};
 use clap::Subcommand;
 pub(crate) use down::print_ended;
 
@@ -27,7 +27,12 @@ pub struct Args {
 enum Action {
     Up(up::Args),
     Exec(enter::Args),
-    List(list::Args),
+    /// List the labs
+    #[command(after_long_help = "\
+Examples:
+  longwire lab list
+  longwire lab list --json")]
+    List(Json),
     Down(down::Args),
     #[command(hide = true)]
     Hold(hold::Args),
@@ -42,7 +47,7 @@ impl Args {
         match self.action {
             Action::Up(args) => args.run(),
             Action::Exec(args) => args.run(),
-            Action::List(args) => args.run(),
+            Action::List(json) => list::list(json),
             Action::Down(args) => args.run(),
             Action::Hold(args) => args.run(),
         }

@@ -58,12 +58,10 @@ impl Args {
         let (pid, notes) = self.start(&name, &text)?;
         drop(progress);
         notes.iter().for_each(|note| outcome::note(note));
-        let report = report(&plan, &name, pid);
         if self.json.on {
-            return print_report(&report, true);
+            return print_report(&report(&plan, &name, pid), true);
         }
-        outcome::print(&in_words(&plan, &name, pid))?;
-        Ok(Outcome::Well)
+        outcome::print(&in_words(&plan, &name, pid))
     }
 
     /// Whether the scenario comes from standard input.
@@ -137,11 +135,10 @@ fn in_words(plan: &Plan, name: &str, pid: u32) -> String {
 
 fn report(plan: &Plan, name: &str, pid: u32) -> Report {
     let log = log_of(name).display().to_string();
-    let mut report = Report::new("lab up").with("lab", name).with("pid", pid).with("log", log);
-    report.extend(
+    let report = Report::new("lab up").with("lab", name).with("pid", pid).with("log", log);
+    report.with_rows(
         addresses(plan).map(|(host, addresses)| Row::new(host, "").measured(addresses).extra("kind", "host")),
-    );
-    report
+    )
 }
 
 #[cfg(test)]

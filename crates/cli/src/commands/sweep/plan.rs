@@ -37,22 +37,21 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let sweep = Sweep::load(&self.file)?;
         if self.count {
-            outcome::print(&sweep.count().to_string())?;
-            return Ok(Outcome::Well);
+            return outcome::print(&sweep.count().to_string());
         }
         let faults: BTreeMap<u64, String> =
             sweep.faults().map(|(task, error)| (task, error.to_string())).collect();
         let mut tasks = (0..sweep.count()).map(|number| sweep.task(number));
         if self.json.on {
-            let mut report = Report::new("sweep plan")
+            let report = Report::new("sweep plan")
                 .with("scenario", sweep.plan().file.as_str())
                 .with("sweep", sweep.fingerprint())
                 .with("tasks", sweep.count())
-                .with("for_ns", sweep.time().map(|time| time.0));
-            report.extend(tasks.map(|task| match faults.get(&task.number) {
-                Some(why) => task.row().judged(false).note(why.as_str()),
-                None => task.row(),
-            }));
+                .with("for_ns", sweep.time().map(|time| time.0))
+                .with_rows(tasks.map(|task| match faults.get(&task.number) {
+                    Some(why) => task.row().judged(false).note(why.as_str()),
+                    None => task.row(),
+                }));
             return outcome::print_report(&report, true);
         }
         let head = ["task"].into_iter().chain(sweep.axes()).chain(["seed"]);

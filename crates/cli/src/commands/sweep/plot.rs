@@ -61,14 +61,13 @@ impl Args {
         let name = self.output.display();
         std::fs::write(&self.output, plot.to_svg()).with_context(|| format!("writing {name}"))?;
         if self.json.on {
-            let mut report = Report::new("sweep plot").with("output", name.to_string());
             let row = |curve: &Curve| Row::new(&*curve.name, "points").measured(curve.points.len());
-            report.extend(curves.iter().map(row));
+            let report = Report::new("sweep plot").with("output", name.to_string());
+            let report = report.with_rows(curves.iter().map(row));
             return outcome::print_report(&report, true);
         }
         let points: usize = curves.iter().map(|curve| curve.points.len()).sum();
         let (points, lines) = (counted(points as u64, "point"), counted(curves.len() as u64, "line"));
-        outcome::print(&format!("{name}: {points} in {lines}"))?;
-        Ok(Outcome::Well)
+        outcome::print(&format!("{name}: {points} in {lines}"))
     }
 }

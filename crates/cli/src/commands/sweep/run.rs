@@ -76,7 +76,7 @@ impl Args {
         let mut outcomes = TaskOutcomes::after(before, &sweep);
         self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
-            None => outcome::print_with(|out| out.write_all(line.to_json().as_bytes())),
+            None => outcome::print_with(|out| out.write_all(line.to_json().as_bytes())).map(drop),
         })?;
         for pattern in outcomes.unfitted() {
             outcome::note(&format!("note: none of these tasks has a column \"{pattern}\""));

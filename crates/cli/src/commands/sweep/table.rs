@@ -42,19 +42,17 @@ impl Args {
         ensure!(table.rows().len() > 0, "{}: there are no rows", self.files[0].display());
         let names = table.columns(&self.columns)?;
         if self.csv {
-            outcome::print_with(|out| table.write_csv(&names, out))?;
-            return Ok(Outcome::Well);
+            return outcome::print_with(|out| table.write_csv(&names, out));
         }
         if self.json.on {
-            let mut report = Report::new("sweep table").with("columns", names.clone());
-            report.extend(table.rows().map(|line| row(line, &names)));
+            let report = Report::new("sweep table").with("columns", names.clone());
+            let report = report.with_rows(table.rows().map(|line| row(line, &names)));
             return outcome::print_report(&report, true);
         }
         let head: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let cells = |line: &Line| names.iter().map(|name| RowTable::cell(line, name)).collect();
         let lines: Vec<Vec<String>> = std::iter::once(head).chain(table.rows().map(cells)).collect();
-        outcome::print(&columns(&lines).join("\n"))?;
-        Ok(Outcome::Well)
+        outcome::print(&columns(&lines).join("\n"))
     }
 }
 

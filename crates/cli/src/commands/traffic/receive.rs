@@ -64,7 +64,7 @@ impl Args {
         Ok(both.or_else(|_| Server::bind(SocketAddr::new(any[1], self.port)))?)
     }
 
-    fn tell(&self, session: &Session) -> anyhow::Result<()> {
+    fn tell(&self, session: &Session) -> anyhow::Result<Outcome> {
         if self.json.on {
             return outcome::print(&serde_json::to_string(&session.report())?);
         }

@@ -3,9 +3,10 @@
 use crate::outcome::print_report;
 use crate::progress::Progress;
 use crate::stop_flag::stop_flag;
+use crate::usage::choice;
 use crate::{Json, Outcome};
 use anyhow::{Context, ensure};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use longwire_lab::traffic::bulk::{self, Bulk};
 use longwire_lab::traffic::ping::{self, Ping};
 use longwire_lab::traffic::request::{self, Requests, Transport};
@@ -81,8 +82,8 @@ struct Udp {
     size: Bytes,
 
     /// The bytes that the rate counts.
-    #[arg(long, value_enum, default_value_t = RateLayer::Ethernet)]
-    layer: RateLayer,
+    #[arg(long, value_parser = choice(LAYERS), default_value = "ethernet")]
+    layer: Layer,
 
     #[command(flatten)]
     until: StopCondition,
@@ -97,17 +98,12 @@ struct Udp {
 }
 
 /// Bytes counted by a rate.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum RateLayer {
-    /// UDP payload only.
-    Payload,
-    /// IP packets.
-    Ip,
-    /// Ethernet frames with their check sequence.
-    Ethernet,
-    /// Ethernet frames with preamble and gap.
-    Wire,
-}
+const LAYERS: [(&str, Layer, &str); 4] = [
+    ("payload", Layer::Payload, "UDP payload only"),
+    ("ip", Layer::Ip, "IP packets"),
+    ("ethernet", Layer::Ethernet, "Ethernet frames with their check sequence"),
+    ("wire", Layer::Wire, "Ethernet frames with preamble and gap"),
+];
 
 /// When to stop.
 #[derive(Debug, clap::Args)]
@@ -160,8 +156,8 @@ struct Request {
     to: Destination,
 
     /// Their transport.
-    #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
-    over: Carrier,
+    #[arg(long, value_parser = choice(TRANSPORTS), default_value = "tcp")]
+    over: Transport,
 
     /// Bytes of a request: 18 to 65507.
     #[arg(long, value_name = "SIZE", default_value = "64 B")]
@@ -183,14 +179,8 @@ struct Request {
     timeout: Nanos,
 }
 
-/// The transport of requests.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Carrier {
-    /// One connection.
-    Tcp,
-    /// A datagram each.
-    Udp,
-}
+const TRANSPORTS: [(&str, Transport, &str); 2] =
+    [("tcp", Transport::Tcp, "One connection"), ("udp", Transport::Udp, "A datagram each")];
 
 /// Round trips of ICMP echoes; the other side needs no receiver
 #[derive(Debug, clap::Args)]
@@ -241,14 +231,9 @@ impl Udp {
                 SendingRate::BitsPerSecond(rate.0)
             }
         };
-        let layer = match self.layer {
-            RateLayer::Payload => Layer::Payload,
-            RateLayer::Ip => Layer::Ip,
-            RateLayer::Ethernet => Layer::Ethernet,
-            RateLayer::Wire => Layer::Wire,
-        };
         let until = self.until.get();
-        let stream = UdpStream { pace, layer, payload: size(self.size), until, quiet_ns: self.wait.0 };
+        let (layer, payload) = (self.layer, size(self.size));
+        let stream = UdpStream { pace, layer, payload, until, quiet_ns: self.wait.0 };
         let mut recording = self.record.as_deref().map(Recording::create).transpose()?;
         self.to.measure("udp", until, |receiver, step| {
             let sent = udp::send_recorded(receiver, &stream, recording.as_mut(), step)?;
@@ -273,17 +258,13 @@ impl Tcp {
 
 impl Request {
     fn run(self) -> anyhow::Result<Outcome> {
-        let transport = match self.over {
-            Carrier::Tcp => Transport::Tcp,
-            Carrier::Udp => Transport::Udp,
-        };
         let until = self.until.get();
         let requests = Requests {
             request: size(self.request),
             response: size(self.response),
             outstanding: self.parallel,
             timeout_ns: self.timeout.0,
-            ..Requests::new(transport, until)
+            ..Requests::new(self.over, until)
         };
         self.to
             .measure("request", until, |receiver, step| Ok(request::send(receiver, &requests, step)?.rows()))
@@ -329,9 +310,8 @@ impl Destination {
         let progress = Progress::start(format!("{what} to {}", receiver.address.ip()), expected);
         let rows = send(&receiver, &mut until(&stop));
         drop(progress);
-        let mut report =
-            Report::new(format!("traffic send {what}")).with("to", receiver.address.ip().to_string());
-        report.extend(rows?);
+        let report = Report::new(format!("traffic send {what}"));
+        let report = report.with("to", receiver.address.ip().to_string()).with_rows(rows?);
         print_report(&report, self.json.on)
     }
 
