@@ -12,38 +12,22 @@ struct Stage {
     template: &'static str,
 }
 
-const STAGES: &[Stage] = &[
-    Stage {
-        folder: "filter",
-        list: "Filter",
-        contract: "Judge",
-        template: include_str!("../templates/filter.rs"),
-    },
-    Stage {
-        folder: "impair",
-        list: "Impair",
-        contract: "Judge",
-        template: include_str!("../templates/impair.rs"),
-    },
-    Stage {
-        folder: "queue",
-        list: "Queue",
-        contract: "Discipline",
-        template: include_str!("../templates/queue.rs"),
-    },
-    Stage {
-        folder: "transmit",
-        list: "Transmit",
-        contract: "Sender",
-        template: include_str!("../templates/transmit.rs"),
-    },
-    Stage {
-        folder: "delay",
-        list: "Delay",
-        contract: "Travel",
-        template: include_str!("../templates/delay.rs"),
-    },
+const STAGES: [Stage; 5] = [
+    stage("filter", "Filter", "Judge", include_str!("../templates/filter.rs")),
+    stage("impair", "Impair", "Judge", include_str!("../templates/impair.rs")),
+    stage("queue", "Queue", "Discipline", include_str!("../templates/queue.rs")),
+    stage("transmit", "Transmit", "Sender", include_str!("../templates/transmit.rs")),
+    stage("delay", "Delay", "Travel", include_str!("../templates/delay.rs")),
 ];
+
+const fn stage(
+    folder: &'static str,
+    list: &'static str,
+    contract: &'static str,
+    template: &'static str,
+) -> Stage {
+    Stage { folder, list, contract, template }
+}
 
 /// The templates of a driver: its description, and its code.
 const DRIVER: [&str; 2] = [include_str!("../templates/driver.rs"), include_str!("../templates/port.rs")];

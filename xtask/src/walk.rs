@@ -5,6 +5,7 @@
 //! such a body, such as a trait's method or a table). So a walk can't skip a function, and its number of
 //! files is counted, not estimated.
 
+use crate::tidy::has_word;
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
 use std::collections::BTreeMap;
@@ -140,7 +141,7 @@ impl Walk {
                 continue;
             }
             let named = via.as_deref().unwrap_or(function);
-            if !read.is_empty() && !read.iter().any(|body| names(body, named)) {
+            if !read.is_empty() && !read.iter().any(|body| has_word(body, named)) {
                 faults.push(format!("nothing that was read before {file}::{function} names {named}"));
             }
             read.extend(found);
@@ -165,16 +166,6 @@ fn bodies(text: &str, function: &str) -> Vec<String> {
         lines[at..=at + end].join("\n").replacen(&format!("fn {function}"), "", 1)
     };
     (0..lines.len()).filter(|&at| declares(lines[at])).map(body).collect()
-}
-
-/// Whether a text contains this name as a word.
-fn names(text: &str, name: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + name.len()..].chars().next();
-        !before.is_some_and(part) && !after.is_some_and(part)
-    })
 }
 
 #[cfg(test)]

@@ -133,6 +133,13 @@ fn thread_counts(process: &Path) -> Result<(u64, u64)> {
     Ok((answering, others))
 }
 
+/// A command in a host of a run of this name, as arguments that follow.
+pub(crate) fn in_host(name: &str, host: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &format!("lw-{name}-{host}")]);
+    command
+}
+
 /// Takes a host's interface down, or up.
 pub(crate) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
     let namespace = format!("lw-{name}-{host}");

@@ -5,19 +5,17 @@
 //! batches; memory to memory (copying in and out, and the pool) is the best of several rounds. Other load on
 //! the machine makes both lower.
 
+use longwire_bench::rig::{FRAME, Frame, FrameSpec, PORTS};
 use longwire_block::{Dice, Node, Outbox};
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_router::prefix::Prefix;
 use longwire_router::{InterfaceAddress, NextHop, Router, RouterConfig, RouterPort};
-use longwire_wire::{Ipv4Header, ethernet_header, ethertype};
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-const PORTS: u16 = 8;
 const GATEWAYS: u8 = 32;
 const PREFIXES: usize = 1_000_000;
-const FRAME: usize = 60;
 /// Frames of one round.
 const FRAMES: usize = 1 << 20;
 const ROUNDS: usize = 8;
@@ -28,9 +26,9 @@ fn main() {
     let mut router = router(&mut dice);
     let bytes = router.stats().table_bytes >> 20;
     println!("{PREFIXES} prefixes: {bytes} MiB, made in {:.2} s", started.elapsed().as_secs_f64());
-    let random: Vec<_> = (0..FRAMES).map(|_| frame(destination(&mut dice))).collect();
+    let random: Vec<_> = (0..FRAMES).map(|_| FrameSpec::UDP.to(destination(&mut dice))).collect();
     let few: Vec<u32> = (0..1000).map(|_| destination(&mut dice)).collect();
-    let known: Vec<_> = (0..FRAMES).map(|_| frame(few[dice.below(1000) as usize])).collect();
+    let known: Vec<_> = (0..FRAMES).map(|_| FrameSpec::UDP.to(few[dice.below(1000) as usize])).collect();
     for (what, frames) in [("random destinations", &random), ("1000 destinations", &known)] {
         let before = router.stats();
         let mut batches = Vec::with_capacity(ROUNDS * FRAMES / BATCH);
@@ -94,28 +92,8 @@ fn destination(dice: &mut Dice) -> u32 {
     }
 }
 
-fn frame(destination: u32) -> [u8; FRAME] {
-    let header = Ipv4Header {
-        source: Ipv4Addr::new(10, 0, 0, 99).into(),
-        destination,
-        protocol: 17,
-        ttl: 64,
-        traffic_class: 0,
-        id: 0,
-        payload_len: (FRAME - 34) as u16,
-    };
-    let mut frame = [0; FRAME];
-    frame[..14].copy_from_slice(&ethernet_header(
-        [2, 0, 0, 0, 0xff, 0],
-        [2, 0, 0, 0, 0, 99],
-        ethertype::IPV4,
-    ));
-    frame[14..34].copy_from_slice(&header.bytes());
-    frame
-}
-
 /// Sends every frame once. Returns the total time, and adds the forwarding time of each batch to `batches`.
-fn run(router: &mut Router, frames: &[[u8; FRAME]], batches: &mut Vec<Duration>) -> Duration {
+fn run(router: &mut Router, frames: &[Frame], batches: &mut Vec<Duration>) -> Duration {
     let mut pool = Pool::new(4 << 20).expect("memory");
     let mut outbox = Outbox::default();
     let mut sent = [0; FRAME];

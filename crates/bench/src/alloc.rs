@@ -1,13 +1,11 @@
 //! Allocations on the packet path, counted by the program's own allocator.
 
 use crate::engine::{Case, setup};
-use crate::{BenchError, Settings};
-use longwire_block::{Port, PortError};
+use crate::{BenchError, Settings, receiving_by};
+use longwire_block::Port;
 use longwire_link::LinkConfig;
-use longwire_packet::{Batch, Pool, allocations};
-use longwire_port::intercepted::{InterceptedPort, Interceptor};
+use longwire_packet::allocations;
 use longwire_report::Row;
-use longwire_units::Nanos;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,8 +52,14 @@ fn is_counting() -> bool {
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
     let counts = Arc::new(LastCounts::default());
     let shown = Arc::clone(&counts);
-    let (setup, _) =
-        setup(case, move |port| Box::new(InterceptedPort::new(port, AllocationCounter { counts: shown })))?;
+    let counting = move |port: Box<dyn Port>| {
+        receiving_by(port, move |port, pool, now, batch| {
+            shown.allocations.store(allocations(), Ordering::Relaxed);
+            shown.packets.store(port.stats().in_frames, Ordering::Relaxed);
+            port.receive(pool, now, batch)
+        })
+    };
+    let (setup, _) = setup(case, counting)?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
     // No requests to the worker meanwhile: its answers would allocate.
@@ -79,24 +83,5 @@ struct LastCounts {
 impl LastCounts {
     fn load(&self) -> (u64, u64) {
         (self.allocations.load(Ordering::Relaxed), self.packets.load(Ordering::Relaxed))
-    }
-}
-
-/// Reports the allocations of the thread of a port's worker.
-struct AllocationCounter {
-    counts: Arc<LastCounts>,
-}
-
-impl Interceptor for AllocationCounter {
-    fn receive(
-        &mut self,
-        port: &mut dyn Port,
-        pool: &mut Pool,
-        now: Nanos,
-        batch: &mut Batch,
-    ) -> Result<(), PortError> {
-        self.counts.allocations.store(allocations(), Ordering::Relaxed);
-        self.counts.packets.store(port.stats().in_frames, Ordering::Relaxed);
-        port.receive(pool, now, batch)
     }
 }

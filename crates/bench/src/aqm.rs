@@ -2,17 +2,16 @@
 //! scenarios of RFC 7928: TCP-friendly senders (section 5.1), delay and goodput judged together (section 2),
 //! without and with ECN.
 
+use crate::tcp::available_congestion_control;
 use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, joined, stop_after};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::ping::{Ping, ping_each};
 use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, StopAfter, until};
 use longwire_report::Row;
 use std::net::SocketAddr;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// Duration of the connections; shorter in quick mode.
@@ -47,40 +46,24 @@ struct Trial {
 
 /// Limits are a few times the disciplines' targets, because CUBIC's sawtooth grows with the path's length.
 const TRIALS: [Trial; 9] = [
-    Trial { name: "tail-drop", queue: "kind = \"tail-drop\"", flows: 1, ecn: false, most: None },
-    Trial {
-        name: "red",
-        queue: "kind = \"red\", min = 10, max = 30",
-        flows: 1,
-        ecn: false,
-        most: Some(30e6),
-    },
-    Trial { name: "codel", queue: "kind = \"codel\"", flows: 1, ecn: false, most: Some(25e6) },
-    Trial { name: "pie", queue: "kind = \"pie\"", flows: 1, ecn: false, most: Some(45e6) },
-    Trial {
-        name: "fq-codel, two connections",
-        queue: "kind = \"fq-codel\"",
-        flows: 2,
-        ecn: false,
-        most: Some(5e6),
-    },
-    Trial {
-        name: "red, ECN",
-        queue: "kind = \"red\", min = 10, max = 30",
-        flows: 1,
-        ecn: true,
-        most: Some(30e6),
-    },
-    Trial { name: "codel, ECN", queue: "kind = \"codel\"", flows: 1, ecn: true, most: Some(25e6) },
-    Trial { name: "pie, ECN", queue: "kind = \"pie\"", flows: 1, ecn: true, most: Some(45e6) },
-    Trial {
-        name: "fq-codel, two connections, ECN",
-        queue: "kind = \"fq-codel\"",
-        flows: 2,
-        ecn: true,
-        most: Some(5e6),
-    },
+    trial("tail-drop", "kind = \"tail-drop\"", 1, None),
+    trial("red", RED, 1, Some(30e6)),
+    trial("codel", "kind = \"codel\"", 1, Some(25e6)),
+    trial("pie", "kind = \"pie\"", 1, Some(45e6)),
+    trial("fq-codel, two connections", FQ_CODEL, 2, Some(5e6)),
+    Trial { ecn: true, ..trial("red, ECN", RED, 1, Some(30e6)) },
+    Trial { ecn: true, ..trial("codel, ECN", "kind = \"codel\"", 1, Some(25e6)) },
+    Trial { ecn: true, ..trial("pie, ECN", "kind = \"pie\"", 1, Some(45e6)) },
+    Trial { ecn: true, ..trial("fq-codel, two connections, ECN", FQ_CODEL, 2, Some(5e6)) },
 ];
+
+const RED: &str = "kind = \"red\", min = 10, max = 30";
+const FQ_CODEL: &str = "kind = \"fq-codel\"";
+
+/// A trial without ECN.
+const fn trial(name: &'static str, queue: &'static str, flows: u16, most: Option<f64>) -> Trial {
+    Trial { name, queue, flows, ecn: false, most }
+}
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
@@ -94,9 +77,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         let measured: Vec<_> = std::thread::scope(|scope| {
             let start = |trial| scope.spawn(move || measure(settings, trial, congestion));
             let running: Vec<_> = trials.iter().map(start).collect();
-            let end =
-                |trial: ScopedJoinHandle<'_, _>| trial.join().unwrap_or_else(|panic| resume_unwind(panic));
-            running.into_iter().map(end).collect()
+            running.into_iter().map(joined).collect()
         });
         for (trial, results) in trials.iter().zip(measured) {
             let name = format!("aqm: {}", trial.name);
@@ -112,13 +93,8 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 
 /// A loss-based congestion control, CUBIC or Reno. BBR, the default of some systems, is not.
 fn congestion() -> Result<&'static str, BenchError> {
-    let known =
-        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    let known: Vec<_> = known.split_ascii_whitespace().collect();
-    ["cubic", "reno"]
-        .into_iter()
-        .find(|name| known.contains(name))
-        .ok_or_else(|| BenchError::NotHere("aqm needs TCP with CUBIC or Reno: modprobe tcp_cubic".into()))
+    available_congestion_control(&["cubic", "reno"])
+        .ok_or_else(|| BenchError::not_here("aqm needs TCP with CUBIC or Reno: modprobe tcp_cubic"))
 }
 
 /// The results of a trial.
@@ -136,12 +112,11 @@ fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<R
     for host in world.hosts() {
         let value = if trial.ecn { "1" } else { "0" };
         host.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value))?
-            .map_err(|source| BenchError::System { doing: "setting tcp_ecn", source })?;
+            .map_err(BenchError::system("setting tcp_ecn"))?;
     }
     let run = world.start_scenario(&scenario(trial))?;
-    let results = traffic(settings, trial, congestion, &world);
-    let report = run.stop();
-    let (transfers, waits) = results?;
+    let traffic = traffic(settings, trial, congestion, &world);
+    let ((transfers, waits), report) = stop_after(run, traffic)?;
     Ok(Results { transfers, waits, report })
 }
 
@@ -191,10 +166,7 @@ fn traffic(
             })
             .collect();
         let waits = pings(settings, world);
-        let transfers: Vec<_> = senders
-            .into_iter()
-            .map(|sender| sender.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect();
+        let transfers: Vec<_> = senders.into_iter().map(joined).collect();
         stop.store(true, Ordering::Relaxed);
         let transfers: Result<Vec<BulkResult>, BenchError> =
             transfers.into_iter().map(|transfer| Ok(transfer??)).collect();

@@ -7,6 +7,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_packet::BATCH;
 use longwire_program::{Item, MapKind, MapSpec, Prices, Program, assemble};
 use longwire_router::{Admission, Key, RouterPrices};
+use std::borrow::Cow;
 
 /// The lower and the higher number of repetitions.
 const FEW: usize = 8;
@@ -48,12 +49,12 @@ struct Probe {
     /// Setup in addition to [`NUMBERS`].
     before: &'static [&'static str],
     /// The operation; `#` is replaced by the repetition's number.
-    block: &'static str,
+    block: Cow<'static, str>,
     map: Option<MapKind>,
 }
 
 const fn probe(before: &'static [&'static str], block: &'static str) -> Probe {
-    Probe { before, block, map: None }
+    Probe { before, block: Cow::Borrowed(block), map: None }
 }
 
 /// Instructions, by what they do. The most expensive one sets the price of all.
@@ -69,16 +70,15 @@ const INSTRUCTIONS: [(&str, Probe); 4] = [
 /// # Errors
 /// If the bench is stopped, or memory is lacking.
 pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
-    let session = Session { settings };
     let mut own = 0.0f64;
     for (what, probe) in &INSTRUCTIONS {
-        own = own.max(session.each(what, probe)? / probe.instructions());
+        own = own.max(each(settings, what, probe)? / probe.instructions());
     }
     settings.next("a cache miss")?;
     let miss = latency(if settings.quick { QUICK_FAR } else { FAR });
     let mut list = Prices::NONE.with(Item::Instruction, picoseconds(own));
     for (item, times, probe) in simple() {
-        let cost = session.each(item.name(), &probe)? - probe.instructions() * own;
+        let cost = each(settings, item.name(), &probe)? - probe.instructions() * own;
         let misses = match item {
             Item::HashLookup => SEARCHED,
             Item::HashUpdate => CHANGED,
@@ -87,10 +87,10 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         list = list.with(item, picoseconds(cost / times + misses as f64 * miss));
     }
     for (item, byte, [short, long], bytes) in sized() {
-        let [less, more] = [session.each(item.name(), &short)?, session.each(item.name(), &long)?];
-        let each = ((more - less) / f64::from(bytes[1] - bytes[0])).max(0.0);
-        let base = less - short.instructions() * own - f64::from(bytes[0]) * each;
-        list = list.with(item, picoseconds(base)).with(byte, picoseconds(each));
+        let [less, more] = [each(settings, item.name(), &short)?, each(settings, item.name(), &long)?];
+        let per_byte = ((more - less) / f64::from(bytes[1] - bytes[0])).max(0.0);
+        let base = less - short.instructions() * own - f64::from(bytes[0]) * per_byte;
+        list = list.with(item, picoseconds(base)).with(byte, picoseconds(per_byte));
     }
     let (lookup, update) = (list.price(Item::HashLookup), list.price(Item::ArrayUpdate));
     let list = list
@@ -99,7 +99,7 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         .with(Item::PortLookup, lookup)
         // Both take one atomic exchange and write one line. A ring without a reader can't be measured.
         .with(Item::Record, update);
-    let [classify, forward] = session.router()?;
+    let [classify, forward] = router(settings)?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }
 
@@ -111,11 +111,12 @@ pub(crate) fn one_way_programs() -> Result<Vec<(&'static str, Program)>, BenchEr
     const TIMES: usize = 24;
     let long = sized().into_iter().map(|(item, _, [_, long], _)| (item.name(), long));
     let simple = simple().into_iter().map(|(item, _, probe)| (item.name(), probe));
-    let lines = (Item::StateLine.name(), probe(&[LINES], "r3 = *(u64 *)(r6 + #)\n r7 += r3\n"));
+    let lines = probe(&[LINES], "r3 = *(u64 *)(r6 + #)\n r7 += r3\n");
     let all = INSTRUCTIONS.into_iter().chain(simple).chain(long);
     let mut programs: Vec<_> =
         all.map(|(name, probe)| Ok((name, probe.program(TIMES)?))).collect::<Result<_, BenchError>>()?;
-    programs.push((lines.0, lines.1.spread(TIMES)?));
+    // Numbers a cache line apart.
+    programs.push((Item::StateLine.name(), lines.spread(TIMES, 64)?));
     Ok(programs)
 }
 
@@ -149,35 +150,17 @@ fn simple() -> Vec<(Item, f64, Probe)> {
 
 /// Items with a cost per byte: a short and a long block, and their bytes.
 fn sized() -> Vec<(Item, Item, [Probe; 2], [u32; 2])> {
-    let on_stack = |block| probe(&[STACK], block);
+    let checksum = "r1 = 0\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = @\n r5 = 0\n call csum_diff\n";
+    let hash = "r1 = r10\n r1 += -64\n r2 = @\n r3 = 0\n call lw_hash\n";
+    let copy = "r1 = r9\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = @\n call xdp_load_bytes\n";
+    let of = |item, byte, block: &str, bytes: [u32; 2]| {
+        let blocks = bytes.map(|bytes| block.replace('@', &bytes.to_string()));
+        (item, byte, blocks.map(|block| Probe { block: block.into(), ..probe(&[STACK], "") }), bytes)
+    };
     vec![
-        (
-            Item::Checksum,
-            Item::SummedByte,
-            [
-                on_stack("r1 = 0\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 4\n r5 = 0\n call csum_diff\n"),
-                on_stack("r1 = 0\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 64\n r5 = 0\n call csum_diff\n"),
-            ],
-            [4, 64],
-        ),
-        (
-            Item::Hash,
-            Item::HashedByte,
-            [
-                on_stack("r1 = r10\n r1 += -64\n r2 = 8\n r3 = 0\n call lw_hash\n"),
-                on_stack("r1 = r10\n r1 += -64\n r2 = 64\n r3 = 0\n call lw_hash\n"),
-            ],
-            [8, 64],
-        ),
-        (
-            Item::Copy,
-            Item::CopiedByte,
-            [
-                on_stack("r1 = r9\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 4\n call xdp_load_bytes\n"),
-                on_stack("r1 = r9\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 52\n call xdp_load_bytes\n"),
-            ],
-            [4, 52],
-        ),
+        of(Item::Checksum, Item::SummedByte, checksum, [4, 64]),
+        of(Item::Hash, Item::HashedByte, hash, [8, 64]),
+        of(Item::Copy, Item::CopiedByte, copy, [4, 52]),
     ]
 }
 
@@ -188,17 +171,15 @@ impl Probe {
 
     /// A program with this many repetitions.
     fn program(&self, times: usize) -> Result<Program, BenchError> {
-        let blocks = (0..times).map(|at| self.block.replace('#', &at.to_string()));
-        let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
-        let maps: Vec<MapSpec> = self.map.map(map).into_iter().collect();
-        Ok(Program::new("probe", assemble(&text)?, maps))
+        self.spread(times, 1)
     }
 
-    /// As `program`, with numbers a cache line apart.
-    fn spread(&self, times: usize) -> Result<Program, BenchError> {
-        let blocks = (0..times).map(|at| self.block.replace('#', &(at * 64).to_string()));
+    /// As [`Probe::program`], with numbers that are multiples of `step`.
+    fn spread(&self, times: usize, step: usize) -> Result<Program, BenchError> {
+        let blocks = (0..times).map(|at| self.block.replace('#', &(at * step).to_string()));
         let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
-        Ok(Program::new("lines", assemble(&text)?, []))
+        let map = self.map.map(|kind| MapSpec::new("values", kind, 4, 8, 16));
+        Ok(Program::new("probe", assemble(&text)?, map.into_iter().collect::<Vec<_>>()))
     }
 
     fn install(&self, times: usize) -> Result<Rig, BenchError> {
@@ -208,54 +189,44 @@ impl Probe {
     }
 }
 
-fn map(kind: MapKind) -> MapSpec {
-    MapSpec::new("values", kind, 4, 8, 16)
+fn batches(settings: &Settings<'_>) -> usize {
+    if settings.quick { QUICK } else { BATCHES }
 }
 
-struct Session<'s, 'a> {
-    settings: &'s Settings<'a>,
+/// Nanoseconds of a block: the additional cost of a repetition.
+fn each(settings: &Settings<'_>, what: &str, probe: &Probe) -> Result<f64, BenchError> {
+    settings.next(what)?;
+    let (mut few, mut many) = (probe.install(FEW)?, probe.install(MANY)?);
+    let frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
+    let mut rigs = [(&mut few, &frames[..]), (&mut many, &frames[..])];
+    let costs = in_turns(&mut rigs, batches(settings), || settings.go_on())?;
+    let [few, many] = [&costs[0], &costs[1]].map(Sample::median);
+    Ok((many - few) / (MANY - FEW) as f64)
 }
 
-impl Session<'_, '_> {
-    fn batches(&self) -> usize {
-        if self.settings.quick { QUICK } else { BATCHES }
+/// Nanoseconds of classifying a packet, and of forwarding it by a table beyond all caches.
+fn router(settings: &Settings<'_>) -> Result<[f64; 2], BenchError> {
+    settings.next("classifying and forwarding")?;
+    let mut rig = Rig::new(Admission::default())?;
+    rig.add_routes(if settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
+    // Headers with a wrong checksum are parsed like all others, and go no further.
+    let mut broken: Frame = [0; FRAME];
+    broken.copy_from_slice(&FrameSpec::UDP.frame());
+    broken[24] ^= 0x10;
+    let broken = vec![(0, broken); BATCH];
+    let (mut classified, mut forwarded) = (Vec::new(), Vec::new());
+    for batch in 0..batches(settings) {
+        settings.go_on()?;
+        let first = (batch * BATCH) as u32;
+        let far: Vec<_> = (first..first + BATCH as u32)
+            .map(|n| (0, FrameSpec::UDP.to(crate::rig::destination(n))))
+            .collect();
+        let of_each = |spent: std::time::Duration| spent.as_nanos() as f64 / BATCH as f64;
+        classified.push(of_each(rig.time_batch(&broken)));
+        forwarded.push(of_each(rig.time_batch(&far)));
     }
-
-    /// Nanoseconds of a block: the additional cost of a repetition.
-    fn each(&self, what: &str, probe: &Probe) -> Result<f64, BenchError> {
-        self.settings.next(what)?;
-        let (mut few, mut many) = (probe.install(FEW)?, probe.install(MANY)?);
-        let frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
-        let mut rigs = [(&mut few, &frames[..]), (&mut many, &frames[..])];
-        let costs = in_turns(&mut rigs, self.batches(), || self.settings.go_on())?;
-        let [few, many] = [&costs[0], &costs[1]].map(Sample::median);
-        Ok((many - few) / (MANY - FEW) as f64)
-    }
-
-    /// Nanoseconds of classifying a packet, and of forwarding it by a table beyond all caches.
-    fn router(&self) -> Result<[f64; 2], BenchError> {
-        self.settings.next("classifying and forwarding")?;
-        let mut rig = Rig::new(Admission::default())?;
-        rig.add_routes(if self.settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
-        // Headers with a wrong checksum are parsed like all others, and go no further.
-        let mut broken: Frame = [0; FRAME];
-        broken.copy_from_slice(&FrameSpec::UDP.frame());
-        broken[24] ^= 0x10;
-        let broken = vec![(0, broken); BATCH];
-        let (mut classified, mut forwarded) = (Vec::new(), Vec::new());
-        for batch in 0..self.batches() {
-            self.settings.go_on()?;
-            let first = (batch * BATCH) as u32;
-            let far: Vec<_> = (first..first + BATCH as u32)
-                .map(|n| (0, FrameSpec::UDP.to(crate::rig::destination(n))))
-                .collect();
-            let each = |spent: std::time::Duration| spent.as_nanos() as f64 / BATCH as f64;
-            classified.push(each(rig.time_batch(&broken)));
-            forwarded.push(each(rig.time_batch(&far)));
-        }
-        let [classified, all] = [classified, forwarded].map(|costs| Sample::from_iter(costs).median());
-        Ok([classified, (all - classified).max(0.0)])
-    }
+    let [classified, all] = [classified, forwarded].map(|costs| Sample::from_iter(costs).median());
+    Ok([classified, (all - classified).max(0.0)])
 }
 
 #[cfg(test)]

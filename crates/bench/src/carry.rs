@@ -8,12 +8,10 @@ use crate::engine::{Case, setup};
 use crate::rig::{Frame, FrameSpec, Rig, destination};
 use crate::straight::straight;
 use crate::world::Driver;
-use crate::{BenchError, engine};
-use crate::{blocks, carry_ports};
+use crate::{BenchError, blocks, carry_ports, engine, receiving_by};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Gso, Pool, Train};
-use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_router::{Admission, Key};
 use longwire_units::Nanos;
 use std::hint::black_box;
@@ -94,11 +92,9 @@ pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, Bench
         Subject::Engine(case) => {
             // Before counting starts, each link has had a packet.
             let left = packets + u64::from(case.links);
-            through_engine(&case, |port| Box::new(InterceptedPort::new(port, Ending { left })))
+            through_engine(&case, |port| ending(port, left))
         }
-        Subject::Trains(case) => through_engine(&case, |_| {
-            Box::new(InterceptedPort::new(Box::new(Trains::new()), Ending { left: packets }))
-        }),
+        Subject::Trains(case) => through_engine(&case, |_| ending(Box::new(Trains::new()), packets)),
         Subject::Router(destinations, program) => through_router(destinations, program, packets),
         Subject::Ports(driver) => {
             carry_ports::run(driver, packets)?;
@@ -146,26 +142,16 @@ fn through_router(
     }
 }
 
-/// Exits the process after this many packets of a source.
-struct Ending {
-    left: u64,
-}
-
-impl Interceptor for Ending {
-    fn receive(
-        &mut self,
-        port: &mut dyn Port,
-        pool: &mut Pool,
-        now: Nanos,
-        batch: &mut Batch,
-    ) -> Result<(), PortError> {
-        if self.left == 0 {
+/// A source that exits the process after this many packets.
+fn ending(source: Box<dyn Port>, mut left: u64) -> Box<dyn Port> {
+    receiving_by(source, move |source, pool, now, batch| {
+        if left == 0 {
             std::process::exit(0);
         }
-        port.receive(pool, now, batch)?;
-        self.left = self.left.saturating_sub(batch.len() as u64);
+        source.receive(pool, now, batch)?;
+        left = left.saturating_sub(batch.len() as u64);
         Ok(())
-    }
+    })
 }
 
 /// A source of trains of full segments of one TCP connection, which takes a case's first link.

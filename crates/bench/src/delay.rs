@@ -1,7 +1,7 @@
 //! Errors of one-way delays between two hosts on real ports.
 
 use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, stop_after};
 use longwire_engine::Report;
 use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
 use longwire_lab::traffic::{Distribution, Layer, until};
@@ -87,9 +87,7 @@ fn measure(
         quiet_ns: 300_000_000,
         ..UdpStream::new(SendingRate::PacketsPerSecond(PER_SECOND), settings.time(Duration::from_secs(5)))
     };
-    let result = world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop)));
-    let report = run.stop();
-    Ok((result?, report))
+    stop_after(run, world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop))))
 }
 
 #[cfg(test)]

@@ -134,7 +134,11 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     for (name, case, target) in &cases {
         // The loop runs after each run of the engine, under the same conditions.
         let mut loops = Vec::new();
-        let outcomes = outcomes(settings, name, case, || loops.push(bare.run(case.time / 2)))?;
+        let outcomes: Vec<_> = settings.repeat(5, &format!("engine: {name}"), || {
+            let outcome = run(case)?;
+            loops.push(bare.run(case.time / 2));
+            Ok(outcome)
+        })?;
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
         let ns = 1e9 / speeds.most();
         let row = speeds.at_least(&format!("engine: {name}"), "pps", *target);
@@ -152,22 +156,6 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     rows.extend(poisoning::rows(settings, &plain)?);
     rows.extend(loading::rows(settings)?);
     Ok(rows)
-}
-
-/// Runs a case several times, and calls `then` after each.
-fn outcomes(
-    settings: &Settings<'_>,
-    name: &str,
-    case: &Case,
-    mut then: impl FnMut(),
-) -> Result<Vec<Outcome>, BenchError> {
-    let each = (0..settings.runs(5)).map(|_| {
-        settings.next(&format!("engine: {name}"))?;
-        let outcome = run(case)?;
-        then();
-        Ok(outcome)
-    });
-    each.collect()
 }
 
 fn memory_rows(outcome: &Outcome) -> [Row; 2] {

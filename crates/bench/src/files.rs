@@ -16,13 +16,13 @@ impl Files {
     /// If the folder for temporary files is not writable.
     pub fn new<const N: usize>(name: &str, files: [(&str, String); N]) -> Result<Self, BenchError> {
         let folder = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
-        let doing = |source| BenchError::System { doing: "writing files for a bench", source };
-        std::fs::create_dir(&folder).map_err(doing)?;
+        let failed = BenchError::system("writing files for a bench");
+        std::fs::create_dir(&folder).map_err(failed)?;
         let made = Self { folder };
         for (name, text) in files {
-            std::fs::write(made.path(name), text).map_err(doing)?;
+            std::fs::write(made.path(name), text).map_err(failed)?;
         }
-        std::fs::set_permissions(&made.folder, std::fs::Permissions::from_mode(0o755)).map_err(doing)?;
+        std::fs::set_permissions(&made.folder, std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
         Ok(made)
     }
 

@@ -126,7 +126,7 @@ fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
         (text, longwire_clock::monotonic())
     };
     let (text, at) = host.run(read)?;
-    let text = text.map_err(|source| BenchError::System { doing: "reading a host's counters", source })?;
+    let text = text.map_err(BenchError::system("reading a host's counters"))?;
     Ok((frames_of(&text, host.interface()), at))
 }
 

@@ -152,7 +152,7 @@ impl Guest {
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
         let listener = Listener::open(&socket(), punt.control_sender(RATE), admission)?;
         let expected = ExpectedProcess { name: NAME.into(), limits, promise: None };
-        listener.expect(attachment, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
+        listener.expect(attachment, expected).map_err(BenchError::not_here)?;
         Ok((Self { listener: Some(listener), child: None }, attachment))
     }
 
@@ -166,8 +166,7 @@ impl Guest {
     /// # Errors
     /// If it can't be started.
     pub fn start(&mut self, work: PacketWork) -> Result<(), BenchError> {
-        let program = std::env::current_exe()
-            .map_err(|source| BenchError::System { doing: "finding this program", source })?;
+        let program = std::env::current_exe().map_err(BenchError::system("finding this program"))?;
         let mut command = Command::new(program);
         command.env(WORK, work.text());
         self.start_as(command)
@@ -176,8 +175,7 @@ impl Guest {
     /// Starts another program as the process.
     pub(crate) fn start_as(&mut self, mut command: Command) -> Result<(), BenchError> {
         let child = command.env(PLACE, self.socket()).spawn();
-        self.child =
-            Some(child.map_err(|source| BenchError::System { doing: "starting a process", source })?);
+        self.child = Some(child.map_err(BenchError::system("starting a process"))?);
         Ok(())
     }
 

@@ -40,12 +40,8 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
             pool_bytes: load.pool_bytes,
             ..Case::new(&config, settings.time(Duration::from_secs(2)))
         };
-        let mut outcomes = Vec::new();
-        for _ in 0..settings.runs(3) {
-            settings.next(&format!("lateness: {}", load.name))?;
-            outcomes.push(run(&case)?);
-        }
-        rows.extend(of_load(load.name, &outcomes));
+        let what = format!("lateness: {}", load.name);
+        rows.extend(of_load(load.name, &settings.repeat::<_, Vec<_>>(3, &what, || Ok(run(&case)?))?));
     }
     Ok(rows)
 }

@@ -44,7 +44,9 @@ mod tunnel;
 pub mod world;
 
 pub use guest::play_control_process;
-pub use measuring::{alongside, pause};
+pub use measuring::{
+    alongside, apart, joined, pause, processors, receiving_by, require_two_processors, stop_after,
+};
 pub use sample::Sample;
 
 use longwire_report::Row;
@@ -154,6 +156,23 @@ pub enum BenchError {
     },
 }
 
+impl BenchError {
+    /// The error of something that this machine lacks, which is not a failure.
+    pub fn not_here(why: impl ToString) -> Self {
+        Self::NotHere(why.to_string())
+    }
+
+    /// The error of something that should not fail.
+    pub fn failed(doing: &'static str, why: impl ToString) -> Self {
+        Self::System { doing, source: std::io::Error::other(why.to_string()) }
+    }
+
+    /// Makes the error of a failed system call.
+    pub fn system(doing: &'static str) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::System { doing, source }
+    }
+}
+
 type Bench = fn(&Settings<'_>) -> Result<Vec<Row>, BenchError>;
 
 /// The benches with what they measure, in the order in which `all` runs them.
@@ -218,6 +237,20 @@ impl Settings<'_> {
 
     fn go_on(&self) -> Result<(), BenchError> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
+    /// What `measure` returns each time, announced as `what`: `usual` times by default.
+    fn repeat<T, C: FromIterator<T>>(
+        &self,
+        usual: u32,
+        what: &str,
+        mut measure: impl FnMut() -> Result<T, BenchError>,
+    ) -> Result<C, BenchError> {
+        let once = |_| {
+            self.next(what)?;
+            measure()
+        };
+        (0..self.runs(usual)).map(once).collect()
     }
 
     /// Waits for this time.

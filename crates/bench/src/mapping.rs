@@ -4,7 +4,7 @@
 
 use crate::engine::{checked, speed};
 use crate::punctual::{Punctual, greeting};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, require_two_processors, stop_after};
 use longwire_block::Port;
 use longwire_engine::Report;
 use longwire_port::driver::memory::{Blast, BlastPlan};
@@ -62,9 +62,7 @@ impl Links {
     /// # Errors
     /// If the bench is stopped, or this machine can't run two workers.
     pub fn compare(&self, settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-        if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
-            return Err(BenchError::NotHere("two workers need two processors".into()));
-        }
+        require_two_processors("two workers need two processors")?;
         let Self { name, keys } = self;
         let mut single = Vec::new();
         let mut shared = SHARED.map(|_| (Vec::new(), Vec::new()));
@@ -137,9 +135,8 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
     };
     let ports = (0..2 * PAIRS).map(port).collect();
     let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
-    let packets_per_second = speed(&run.remote(), [time; 2], |time| settings.pause(time));
-    let report = run.stop();
-    Ok((packets_per_second?, report))
+    let speed = speed(&run.remote(), [time; 2], |time| settings.pause(time));
+    stop_after(run, speed)
 }
 
 #[cfg(test)]

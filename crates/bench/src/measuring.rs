@@ -1,8 +1,14 @@
-//! Parts of a measurement: waiting, a rate from two counts, and work that goes on meanwhile.
+//! Parts of a measurement: waiting, a rate from two counts, other threads, watched ports, and the end of a
+//! run.
 
 use crate::BenchError;
+use longwire_block::{Port, PortError};
+use longwire_engine::{Report, Run};
+use longwire_packet::{Batch, Pool};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Waits for this time; `go_on` is called at least ten times a second.
@@ -54,9 +60,40 @@ pub fn alongside<W: Send, R>(
             let _guard = StopGuard(&stop);
             measure()
         };
-        let worked = working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((worked?, measured?))
+        Ok((joined(working)?, measured?))
     })
+}
+
+/// What `work` returns on a separate thread, so that what follows is not pinned to its processor.
+pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| joined(scope.spawn(work)))
+}
+
+/// What a thread returns, or its panic.
+pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Stops a run that has been measured. Returns the measurement with the run's report.
+///
+/// # Errors
+/// The measurement's error; the run is stopped all the same.
+pub fn stop_after<T>(run: Run, measured: Result<T, BenchError>) -> Result<(T, Report), BenchError> {
+    let report = run.stop();
+    Ok((measured?, report))
+}
+
+/// Number of threads that can run at once, each on its own processor.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Checks that two threads can run at once.
+///
+/// # Errors
+/// `why` they must, as [`BenchError::NotHere`].
+pub fn require_two_processors(why: &str) -> Result<(), BenchError> {
+    if processors() < 2 { Err(BenchError::not_here(why)) } else { Ok(()) }
 }
 
 /// Sets a flag when dropped, also on a panic.
@@ -65,6 +102,31 @@ struct StopGuard<'a>(&'a AtomicBool);
 impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A port that receives by `receive`, which is given the port as it was.
+pub fn receiving_by<F>(port: Box<dyn Port>, receive: F) -> Box<dyn Port>
+where
+    F: FnMut(&mut dyn Port, &mut Pool, Nanos, &mut Batch) -> Result<(), PortError> + Send + 'static,
+{
+    Box::new(InterceptedPort::new(port, Receiving(receive)))
+}
+
+struct Receiving<F>(F);
+
+impl<F> Interceptor for Receiving<F>
+where
+    F: FnMut(&mut dyn Port, &mut Pool, Nanos, &mut Batch) -> Result<(), PortError> + Send,
+{
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
+        self.0(port, pool, now, batch)
     }
 }
 

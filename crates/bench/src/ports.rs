@@ -4,7 +4,7 @@
 use crate::flood::{Flood, PATIENCE, description, received};
 use crate::measuring::per_second;
 use crate::world::{BenchHosts, Driver, with_each_driver};
-use crate::{BenchError, Sample, Settings, alongside};
+use crate::{BenchError, Sample, Settings, alongside, stop_after};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};
 use longwire_report::Row;
@@ -36,9 +36,8 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         drop(open);
         settings.next(&format!("ports: {}, round {round}, engine", driver.name()))?;
         let run = world.start("loss = \"0 %\"")?;
-        let rate = flooded(settings, &world);
-        let report = run.stop();
-        engine.push(rate?);
+        let (rate, report) = stop_after(run, flooded(settings, &world))?;
+        engine.push(rate);
         missed.1 += report.ports[0].stats.in_missed;
         if !report.is_conserved() {
             return Ok(vec![
@@ -48,7 +47,6 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
     }
     let ratios: Sample = engine.iter().zip(&bare).map(|(engine, bare)| engine / bare * 100.0).collect();
     let name = driver.name();
-    let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
     let ratios = ratios
         .median_at_least(&format!("ports: {name}, engine of bare loop"), "%", TARGET_PERCENT)
         .extra("bare_missed", missed.0)
@@ -69,8 +67,8 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         ))
     };
     Ok(vec![
-        sample(&bare).shown(&format!("ports: {name}, bare loop, 64 bytes"), "pps").note(ports),
-        sample(&engine).shown(&format!("ports: {name}, engine, 64 bytes"), "pps"),
+        Sample::from_iter(bare).shown(&format!("ports: {name}, bare loop, 64 bytes"), "pps").note(ports),
+        Sample::from_iter(engine).shown(&format!("ports: {name}, engine, 64 bytes"), "pps"),
         ratios,
     ])
 }

@@ -2,7 +2,7 @@
 //! returns all packets.
 
 use crate::guest::{Guest, NAME, PacketWork, RATE, spin};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, apart};
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_punt::client::{Control, Hello};
@@ -94,9 +94,7 @@ fn python(settings: &Settings<'_>) -> Result<Row, BenchError> {
 fn refusals(settings: &Settings<'_>) -> Result<Row, BenchError> {
     const COUNT: u32 = 1_000_000;
     let name = "punt: a packet for which there is no room";
-    let mut costs = Vec::new();
-    for _ in 0..settings.runs(11) {
-        settings.next(name)?;
+    let costs: Sample = settings.repeat(11, name, || {
         let above = &mut Above::control()?;
         let mut control = above.joined()?;
         while above.punt.offer(&above.pool, above.free[0], above.attachment, &Class::default())
@@ -108,10 +106,11 @@ fn refusals(settings: &Settings<'_>) -> Result<Row, BenchError> {
                 above.punt.offer(&above.pool, above.free[0], above.attachment, &Class::default()).is_err(),
             );
         }
-        costs.push(begin.elapsed().as_nanos() as f64 / f64::from(COUNT));
+        let cost = begin.elapsed().as_nanos() as f64 / f64::from(COUNT);
         control.flush();
-    }
-    Ok(costs.into_iter().collect::<Sample>().at_most(name, "ns", 10.0))
+        Ok(cost)
+    })?;
+    Ok(costs.at_most(name, "ns", 10.0))
 }
 
 fn sample(
@@ -119,12 +118,7 @@ fn sample(
     name: &str,
     mut run: impl FnMut(Duration) -> Result<f64, BenchError>,
 ) -> Result<Sample, BenchError> {
-    (0..settings.runs(7))
-        .map(|_| {
-            settings.next(name)?;
-            run(settings.time(Duration::from_millis(500)))
-        })
-        .collect()
+    settings.repeat(7, name, || run(settings.time(Duration::from_millis(500))))
 }
 
 /// The worker's side.
@@ -161,12 +155,12 @@ impl Above {
     fn service(waiting: WaitMode, work: PacketWork) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
         let attachment = punt.add_service(NAME, patient()).unwrap_or(AttachmentId::slow(0));
-        let turns = Turns::new("sfq").map_err(|error| BenchError::NotHere(error.to_string()))?;
+        let turns = Turns::new("sfq").map_err(BenchError::not_here)?;
         let slow = ServiceThread::start(punt.service_sender(), turns, waiting).and_then(|mut slow| {
             slow.attach(attachment, &patient(), Box::new(Echo(work)))?;
             Ok(slow)
         });
-        let slow = slow.map_err(|source| BenchError::System { doing: "starting the slow path", source })?;
+        let slow = slow.map_err(BenchError::system("starting the slow path"))?;
         Ok(Self { slow: Some(slow), ..Self::with(punt, attachment)? })
     }
 
@@ -237,7 +231,8 @@ impl Above {
         const SHORT: Duration = Duration::from_millis(5);
         let started = Instant::now();
         let mut best = 0.0f64;
-        let mut run = || {
+        // A separate thread, so that later benches are not pinned.
+        apart(|| {
             longwire_engine::clock::settle_thread(Some(0));
             while started.elapsed() < time || (best == 0.0 && started.elapsed() < PATIENCE) {
                 let (begin, before) = (Instant::now(), self.back);
@@ -246,9 +241,7 @@ impl Above {
                 }
                 best = best.max((self.back - before) as f64 / begin.elapsed().as_secs_f64());
             }
-        };
-        // A separate thread, so that later benches are not pinned.
-        std::thread::scope(|scope| scope.spawn(&mut run).join().expect("nothing in it panics"));
+        });
         if best > 0.0 { Ok(best) } else { Err(BenchError::Silent(PATIENCE)) }
     }
 

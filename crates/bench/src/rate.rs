@@ -2,7 +2,7 @@
 //! over the time from first to last arrival.
 
 use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, stop_after};
 use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};
 use longwire_lab::traffic::{Layer, until};
 use longwire_report::Row;
@@ -63,8 +63,8 @@ fn measure(
         ..UdpStream::new(SendingRate::BitsPerSecond(rate / 10 * 11), settings.time(Duration::from_secs(10)))
     };
     let result = world.with_receiver(|receiver| send(receiver, &stream, &mut until(settings.stop)));
-    let report = run.stop();
-    let reception = result?.reception;
+    let (result, report) = stop_after(run, result)?;
+    let reception = result.reception;
     let in_link: u64 = report.links.iter().map(|link| link.stats.dropped()).sum();
     let elsewhere = reception.lost.saturating_sub(in_link);
     let row = with_losses(row, &report).extra("packets", reception.received);

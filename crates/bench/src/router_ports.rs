@@ -5,7 +5,7 @@ use crate::engine::dropped;
 use crate::flood::{description, far_end, received_rate};
 use crate::rig::{FrameSpec, PORTS, host_mac, router_mac};
 use crate::world::{BenchHosts, Driver, require_hosts, settle_beside, with_losses};
-use crate::{BenchError, Sample, Settings, alongside, pause};
+use crate::{BenchError, Sample, Settings, alongside, pause, stop_after};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_engine::Report;
@@ -21,11 +21,9 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     for driver in Driver::ALL {
         let name = format!("router: minimal IP, 64 B, {PORTS} real ports, {}", driver.name());
-        let measured = (0..settings.runs(5)).map(|_| {
-            settings.next(&name)?;
-            carry(driver, None, settings.time(Duration::from_secs(1)), || settings.go_on())
-        });
-        rows.push(match measured.collect::<Result<Vec<_>, _>>() {
+        let time = settings.time(Duration::from_secs(1));
+        let once = || carry(driver, None, time, || settings.go_on());
+        rows.push(match settings.repeat::<_, Vec<_>>(5, &name, once) {
             Ok(runs) => {
                 let rates: Sample = runs.iter().map(|run| run.rate).collect();
                 let offered = runs.iter().map(|run| run.offered).collect::<Sample>().median();
@@ -116,10 +114,9 @@ pub fn carry(
     let run = world.start_scenario(&scenario())?;
     let measure = || received_rate(&world, [time / 4, time], |time| pause(time, &go_on));
     let measured = alongside(|stop| send(&world, rate, stop), measure);
-    let report = run.stop();
+    let ((offered, rate), report) = stop_after(run, measured)?;
     let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
     let lost = dropped(&report);
-    let (offered, rate) = measured?;
     Ok(RouterResult { rate, offered, missed, lost, report })
 }
 

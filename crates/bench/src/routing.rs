@@ -6,7 +6,7 @@ use crate::{BenchError, Sample, Settings};
 use crate::{calibrate, installing};
 use longwire_block::Dice;
 use longwire_packet::BATCH;
-use longwire_program::{Program, Resource};
+use longwire_program::Resource;
 use longwire_report::Row;
 use longwire_router::{Admission, Budget, Forwarder, Installation, Key, RouterPrices};
 use std::hint::black_box;
@@ -50,18 +50,15 @@ fn forwarding(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         let frames: Vec<Frame> = (0..packets as u32)
             .map(|n| FrameSpec::UDP.to(destination(n.wrapping_mul(7919) % among)))
             .collect();
-        let mut rates = Vec::new();
         let (before, mut passed) = (rig.router.stats(), 0);
-        for _ in 0..settings.runs(8) {
-            settings.next(&name)?;
+        let rates: Sample = settings.repeat(8, &name, || {
             let begin = Instant::now();
             passed += pass(&mut rig, &frames);
-            rates.push(frames.len() as f64 / begin.elapsed().as_secs_f64());
-        }
+            Ok(frames.len() as f64 / begin.elapsed().as_secs_f64())
+        })?;
         let after = rig.router.stats();
-        let all = (rates.len() * frames.len()) as u64;
+        let all = (rates.values().len() * frames.len()) as u64;
         let hits = (after.cache_hits - before.cache_hits) as f64 * 100.0 / all as f64;
-        let rates: Sample = rates.into_iter().collect();
         let row = rates.at_least(&name, "pps", target);
         let row = if passed == all { row } else { row.judged(false).note("packets were lost") };
         rows.push(
@@ -95,11 +92,8 @@ fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let names = ["router: added by an empty program", "router: added by a program of 60 instructions"];
     for _ in 0..settings.runs(5) {
         settings.next("router: programs")?;
-        let [mut plain, mut empty, mut sixty] = [
-            Rig::new(Admission::default())?,
-            Rig::new(Admission::default())?,
-            Rig::new(Admission::default())?,
-        ];
+        let rig = || Rig::new(Admission::default());
+        let [mut plain, mut empty, mut sixty] = [rig()?, rig()?, rig()?];
         empty.install(straight(2)?, Key::All, None)?;
         sixty.install(straight(60)?, Key::All, None)?;
         let mut rigs = [(&mut plain, &frames[..]), (&mut empty, &frames[..]), (&mut sixty, &frames[..])];
@@ -116,18 +110,17 @@ fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 /// Time of verification and compilation.
 fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
     let name = "router: verifying and compiling a program of 500 instructions";
-    let mut times = Vec::new();
-    for _ in 0..settings.runs(11) {
-        settings.next(name)?;
+    let times: Sample = settings.repeat(11, name, || {
         let program = straight(500)?;
         let begin = Instant::now();
         let forwarder = Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1)?;
-        times.push(begin.elapsed().as_nanos() as f64);
+        let time = begin.elapsed().as_nanos() as f64;
         if !forwarder.is_compiled() {
-            return Err(BenchError::NotHere("programs are not compiled on this machine".into()));
+            return Err(BenchError::not_here("programs are not compiled on this machine"));
         }
-    }
-    Ok(times.into_iter().collect::<Sample>().at_most(name, "ns", 5e6))
+        Ok(time)
+    })?;
+    Ok(times.at_most(name, "ns", 5e6))
 }
 
 /// Programs with a single path, so that each packet takes the worst case, at calibrated prices: many flows
@@ -143,7 +136,10 @@ fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         let admission = Admission { budget: Budget::default(), prices: prices.clone() };
         let mut rig = Rig::new(admission)?;
         let spec = |flow: u16| FrameSpec { ports: [1024 + flow, 53], ..FrameSpec::UDP };
-        install_all(&mut rig, &program, (0..flows).map(|flow| spec(flow).flow()))?;
+        // One table with all of them, built step by step: each is verified and compiled separately.
+        for flow in 0..flows {
+            rig.install(program.clone(), spec(flow).flow(), None)?;
+        }
         let promise = rig.router.forwarders().need().amount(Resource::Time) as f64 / 1e3;
         let mut dice = Dice::named(1, "bench/promised");
         let mut costs = Vec::new();
@@ -164,14 +160,6 @@ fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         )));
     }
     Ok(rows)
-}
-
-/// One table with all of them, built step by step: each is verified and compiled separately.
-fn install_all(rig: &mut Rig, program: &Program, keys: impl Iterator<Item = Key>) -> Result<(), BenchError> {
-    for key in keys {
-        rig.install(program.clone(), key, None)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -22,12 +22,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         for spec in SPECS {
             let name = format!("sched: {}, {flows} flows", spec.name);
             let mut world = BenchHosts::new(spec, flows, inside)?;
-            let mut times = Vec::new();
-            for _ in 0..settings.runs(300) {
-                settings.next(&name)?;
-                times.push(world.run(TIMED));
-            }
-            let sample: Sample = times.into_iter().collect();
+            let sample: Sample = settings.repeat(300, &name, || Ok(world.run(TIMED)))?;
             // The others sort their flows, so they are only shown.
             rows.push(if spec.constant_time {
                 sample.at_most(&name, "ns", most)
@@ -59,16 +54,13 @@ impl BenchHosts {
             budget: 4_000,
             ..longwire_sched::Settings::default()
         };
-        let wrong = |error: longwire_sched::SettingsError| BenchError::NotHere(error.to_string());
-        let mut scheduler = Scheduler::new(spec.name, &settings).map_err(wrong)?;
+        let mut scheduler = Scheduler::new(spec.name, &settings).map_err(BenchError::not_here)?;
         let mut dice = Dice::named(1, "bench/sched");
         // Keys are arbitrary: these are spread over all 32 bits.
         let key = |flow: u64| (flow as u32).wrapping_mul(0x9e37_79b1);
         for flow in 0..flows {
             let weight = Weight::new(1 + i64::from(flow % 3)).unwrap_or(Weight::ONE);
-            scheduler
-                .set_weight(key(flow.into()), weight)
-                .map_err(|full| BenchError::NotHere(full.to_string()))?;
+            scheduler.set_weight(key(flow.into()), weight).map_err(BenchError::not_here)?;
         }
         let mut draw =
             || (key(dice.below(flows.into())), 60 + dice.below(1450) as u32, 80 + dice.below(3500));

@@ -1,7 +1,7 @@
 //! Virtual time: a graph of 100 nodes, by one worker and by two. Runs alternate.
 
 use crate::engine::checked;
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, processors};
 use longwire_engine::Report;
 use longwire_report::Row;
 use longwire_run::open_ports::open_virtual;
@@ -26,7 +26,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let time = Nanos(settings.time(Duration::from_secs(2)).as_nanos() as u64);
     let (mut speeds, mut shares) = (Vec::new(), Vec::new());
     let mut reports = Vec::new();
-    let two = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    let two = processors() > 1;
     for _ in 0..settings.runs(5) {
         settings.next("virtual time")?;
         let (alone, report) = run(1, time)?;
@@ -40,11 +40,11 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         }
     }
     let name = format!("virtual time: {NODES} nodes, {} links", NODES * CHORDS.len());
-    let speeds: Sample = speeds.into_iter().collect();
-    let mut rows = vec![checked(speeds.shown(&format!("{name}, single"), "pps"), reports.iter())];
+    let single = Sample::from_iter(speeds).shown(&format!("{name}, single"), "pps");
+    let mut rows = vec![checked(single, reports.iter())];
     if two {
-        let shares: Sample = shares.into_iter().collect();
-        rows.push(shares.median_at_least(&format!("{name}, 2 workers of one's speed"), "x", SPEEDUP));
+        let name = format!("{name}, 2 workers of one's speed");
+        rows.push(Sample::from_iter(shares).median_at_least(&name, "x", SPEEDUP));
     }
     Ok(rows)
 }

@@ -1,7 +1,7 @@
 //! A sweep: a thousand runs of a dumbbell in virtual time, as many at once as there are processors.
 
 use crate::files::Files;
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, processors};
 use longwire_report::Row;
 use longwire_sweep::{Line, Sweep, run_in_order};
 use std::time::{Duration, Instant};
@@ -63,25 +63,19 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let files = Files::new("sweep", [("net.toml", DUMBBELL.into()), ("sweep.toml", text)])?;
     let sweep = Sweep::load(&files.path("sweep.toml")).map_err(failed)?;
     let tasks: Vec<u64> = (0..sweep.count()).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (mut times, mut packets) = (Vec::new(), 0);
-    for _ in 0..settings.runs(1) {
-        settings.next(&format!("sweep: {} runs", tasks.len()))?;
+    let (threads, mut packets) = (processors(), 0);
+    let times: Sample = settings.repeat(1, &format!("sweep: {} runs", tasks.len()), || {
         let begin = Instant::now();
-        run_in_order(
-            &tasks,
-            threads,
-            |task| sweep.run(task),
-            |line| {
-                packets += delivered(&line)?;
-                settings.go_on()
-            },
-        )?;
-        times.push(begin.elapsed().as_secs_f64());
-    }
+        let count = |line: Line| {
+            packets += delivered(&line)?;
+            settings.go_on()
+        };
+        run_in_order(&tasks, threads, |task| sweep.run(task), count)?;
+        Ok(begin.elapsed().as_secs_f64())
+    })?;
     let name = format!("sweep: {} runs of {long} s of a dumbbell", tasks.len());
-    let row = times.iter().copied().collect::<Sample>().at_most(&name, "s", TARGET);
-    let of_each = packets / (times.len() * tasks.len()).max(1) as u64;
+    let row = times.at_most(&name, "s", TARGET);
+    let of_each = packets / (times.values().len() * tasks.len()).max(1) as u64;
     Ok(vec![row.note(format!("{threads} at a time; {of_each} packets arrive in each, in the mean"))])
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ports::forward;
 use crate::world::{BenchHosts, Driver, own_losses, with_each_driver, with_losses};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, stop_after};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::{StopAfter, until};
@@ -41,9 +41,8 @@ fn measure(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
         drop(ports);
         settings.next(&format!("tcp: {}, round {round}, engine", driver.name()))?;
         let run = world.start("loss = \"0 %\"\nqueue = \"unlimited\"")?;
-        let result = transfer(settings, &world);
-        let report = run.stop();
-        turns.add(&result?, report);
+        let (result, report) = stop_after(run, transfer(settings, &world))?;
+        turns.add(&result, report);
     }
     Ok(turns.rows(driver))
 }
@@ -101,15 +100,17 @@ fn goodput(result: &BulkResult) -> f64 {
 
 fn transfer(settings: &Settings<'_>, world: &BenchHosts) -> Result<BulkResult, BenchError> {
     let time = settings.time(Duration::from_secs(3));
-    let bulk = Bulk { congestion: congestion(), ..Bulk::new(StopAfter::duration(time)) };
+    // CUBIC where available, else the system's default, which should not decide the result.
+    let congestion = available_congestion_control(&["cubic"]).map(str::to_owned);
+    let bulk = Bulk { congestion, ..Bulk::new(StopAfter::duration(time)) };
     world.with_receiver(|receiver| send(receiver, &bulk, &mut until(settings.stop)))
 }
 
-/// CUBIC where available, else the system's default, which should not decide the result.
-fn congestion() -> Option<String> {
+/// The first of these congestion controls that the system has.
+pub(crate) fn available_congestion_control(wanted: &[&'static str]) -> Option<&'static str> {
     let known =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    known.split_ascii_whitespace().find(|name| *name == "cubic").map(str::to_owned)
+    wanted.iter().copied().find(|name| known.split_ascii_whitespace().any(|other| other == *name))
 }
 
 #[cfg(test)]

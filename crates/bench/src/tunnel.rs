@@ -3,7 +3,7 @@
 
 use crate::measuring::per_second;
 use crate::world::{require_hosts, run, settle_beside};
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, apart, stop_after};
 use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::clock::settle_thread;
@@ -48,10 +48,9 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     settings.next("tunnel: a delay of 20 ms")?;
     let delays = delays(settings, &joined)?;
     let ratios: Sample = tunnel.iter().zip(&bare).map(|(tunnel, bare)| tunnel / bare * 100.0).collect();
-    let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
     let mut rows = vec![
-        sample(&bare).shown("tunnel: bare UDP, 64 bytes", "pps"),
-        sample(&tunnel).shown("tunnel: 64 bytes", "pps"),
+        Sample::from_iter(bare).shown("tunnel: bare UDP, 64 bytes", "pps"),
+        Sample::from_iter(tunnel).shown("tunnel: 64 bytes", "pps"),
         ratios
             .median_at_least("tunnel: tunnel of bare UDP", "%", TARGET_PERCENT)
             .note("one direction, a thread at each end; the two take turns; counted where they arrive"),
@@ -73,7 +72,7 @@ impl Joined {
         for name in &joined.names {
             joined.places.push(Namespace::create(name)?);
         }
-        let failed = |source| BenchError::System { doing: "joining two namespaces", source };
+        let failed = BenchError::system("joining two namespaces");
         let [near, far] = &joined.places[..] else { return Ok(joined) };
         // Longer than Ethernet's, so that no frame is fragmented.
         let end = link::LinkSettings { name: Some("eth"), mtu: Some(1700), ..link::LinkSettings::default() };
@@ -173,7 +172,7 @@ fn connected(
     joined: &Joined,
     pool: &mut Pool,
 ) -> Result<[TunnelPort; 2], BenchError> {
-    let key = Key::read(&"5a".repeat(32)).map_err(|error| BenchError::NotHere(error.to_string()))?;
+    let key = Key::read(&"5a".repeat(32)).map_err(BenchError::not_here)?;
     let ports = joined.ends(|addresses| TunnelPort::open("tunnel", addresses, key.clone()))?;
     let Ok(mut ports) = <[TunnelPort; 2]>::try_from(ports) else {
         return Err(BenchError::NotHere("there are not two ends".into()));
@@ -229,11 +228,7 @@ pub(crate) fn circle(
     let [here, there] = connected(settings, joined, &mut pool)?;
     let (mut here, mut batch) = (InterceptedPort::new(Box::new(here), SendingEnd), Batch::new());
     let frame = vec![7; frame_bytes];
-    for _ in 0..BATCH {
-        if let Some(handle) = pool.insert(&frame) {
-            batch.push(handle);
-        }
-    }
+    (0..BATCH).filter_map(|_| pool.insert(&frame)).for_each(|handle| batch.push(handle));
     here.transmit(&mut pool, &batch)?;
     Ok([Box::new(there), Box::new(here)])
 }
@@ -297,12 +292,7 @@ fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchErr
     let out = InterceptedPort::new(Box::new(out), Noting(Arc::clone(&noted)));
     let run = run(FAR_END, vec![Box::new(there), Box::new(out)])?;
     // A separate thread, so that later benches, and the programs that they start, are not pinned.
-    let sent = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| send_apart(settings, here, pool));
-        sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    let report = run.stop();
-    let sent = sent?;
+    let (sent, report) = stop_after(run, apart(|| send_apart(settings, here, pool)))?;
     let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
     let tunnels = report.tunnels();
     let bound = tunnels.first().and_then(|tunnel| tunnel.clock_error).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Test hosts with links between them on real ports of one driver, and their engine.
 
-use crate::{BenchError, Settings};
+use crate::{BenchError, Settings, joined, processors};
 use longwire_block::Port;
 use longwire_engine::{OwnLosses, Report, Run};
 use longwire_lab::traffic::{self, Receiver, Server};
@@ -284,7 +284,7 @@ impl BenchHosts {
                 f(&Receiver::at(address))
             });
             stop.store(true, Ordering::Relaxed);
-            let served = served.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let served = joined(served);
             let result = sent??;
             served??;
             Ok(result)
@@ -302,8 +302,7 @@ pub(crate) fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, Benc
 pub fn settle_beside() {
     // An already pinned thread sees only its own processor.
     static LAST: OnceLock<usize> = OnceLock::new();
-    let last = LAST.get_or_init(|| std::thread::available_parallelism().map_or(0, |n| n.get() - 1));
-    longwire_engine::clock::settle_thread(Some(*last));
+    longwire_engine::clock::settle_thread(Some(*LAST.get_or_init(|| processors() - 1)));
 }
 
 /// The engine's own losses in words, if any: they invalidate a measurement.

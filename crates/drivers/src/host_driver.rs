@@ -1,7 +1,7 @@
 //! Drivers for test hosts.
 
 use crate::{DRIVERS, Driver, Wire, af_packet, tap};
-use longwire_settings::{Choice, Setting, Value};
+use longwire_settings::Choice;
 
 /// A driver that holds the engine's end of a test host's wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,27 +21,19 @@ const COUNT: usize = {
     count
 };
 
-const ALL: [HostDriver; COUNT] = {
-    let mut all = [HostDriver::TAP; COUNT];
+/// Their words, and the drivers.
+const HOSTS: ([&str; COUNT], [HostDriver; COUNT]) = {
+    let (mut words, mut drivers) = ([""; COUNT], [HostDriver::TAP; COUNT]);
     let (mut count, mut at) = (0, 0);
     while at < DRIVERS.len() {
         if let Some(wire) = DRIVERS[at].host {
-            all[count] = HostDriver { driver: DRIVERS[at], wire };
+            words[count] = DRIVERS[at].word();
+            drivers[count] = HostDriver { driver: DRIVERS[at], wire };
             count += 1;
         }
         at += 1;
     }
-    all
-};
-
-const WORDS: [&str; COUNT] = {
-    let mut words = [""; COUNT];
-    let mut at = 0;
-    while at < COUNT {
-        words[at] = ALL[at].driver.word();
-        at += 1;
-    }
-    words
+    (words, drivers)
 };
 
 impl HostDriver {
@@ -63,15 +55,6 @@ impl HostDriver {
 }
 
 impl Choice for HostDriver {
-    const WORDS: &'static [&'static str] = &WORDS;
-    const ALL: &'static [Self] = &ALL;
-}
-
-impl Setting for HostDriver {
-    fn of(value: &Value) -> Option<Self> {
-        match *value {
-            Value::Choice(word) => ALL.get(word).copied(),
-            _ => None,
-        }
-    }
+    const WORDS: &'static [&'static str] = &HOSTS.0;
+    const ALL: &'static [Self] = &HOSTS.1;
 }

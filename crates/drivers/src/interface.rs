@@ -14,27 +14,19 @@ pub struct InterfaceName(pub String);
 
 /// The setting for the interface; a driver's own field has the help. By default the scenario uses the port's
 /// name.
-pub(crate) const INTERFACE: Param = Param {
-    name: "interface",
-    kind: ParamKind::Parsed(Grammar {
-        wanted: "the name of an interface",
-        read,
-        examples: &["eth0"],
-        form: None,
-    }),
-    default: Fallback::Value(""),
-    help: "",
-    live: false,
-};
+pub(crate) const INTERFACE: Param = shared(
+    "interface",
+    ParamKind::Parsed(Grammar { wanted: "the name of an interface", read, examples: &["eth0"], form: None }),
+    "",
+);
 
 /// The setting for the number of workers that share it.
-pub(crate) const QUEUES: Param = Param {
-    name: "queues",
-    kind: ParamKind::Integer { min: 1, max: 64 },
-    default: Fallback::Value("1"),
-    help: "",
-    live: false,
-};
+pub(crate) const QUEUES: Param = shared("queues", ParamKind::Integer { min: 1, max: 64 }, "1");
+
+/// A setting of several drivers, whose own fields have the help.
+const fn shared(name: &'static str, kind: ParamKind, default: &'static str) -> Param {
+    Param { name, kind, default: Fallback::Value(default), help: "", live: false }
+}
 
 /// The network namespace of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -85,18 +77,16 @@ impl fmt::Display for Netns {
 }
 
 /// Where an interface is.
-pub(crate) const NETNS: Param = Param {
-    name: "netns",
-    kind: ParamKind::Parsed(Grammar {
+pub(crate) const NETNS: Param = shared(
+    "netns",
+    ParamKind::Parsed(Grammar {
         wanted: "a network namespace: its name, a process in it, or its file",
         read: read_netns,
         examples: &["lab", "1234", "/run/docker/netns/default"],
         form: None,
     }),
-    default: Fallback::Value(""),
-    help: "",
-    live: false,
-};
+    "",
+);
 
 fn read_netns(text: &str, _folder: &Path) -> Reading {
     let netns = match text {

@@ -73,13 +73,9 @@ pub fn taps() -> Ability {
 /// Tries what this process may do. Takes a few milliseconds and leaves nothing behind.
 #[must_use]
 pub fn abilities() -> Abilities {
-    let root = geteuid().is_root();
+    let root = geteuid().is_root().then_some("the effective user is root");
     Abilities {
-        root: Ability::of(if root {
-            Ok("the effective user is root")
-        } else {
-            Err("not root; try sudo".to_owned())
-        }),
+        root: Ability::of(root.ok_or_else(|| "not root; try sudo".to_owned())),
         namespaces: Ability::of(try_namespaces()),
         user_namespaces: Ability::of(try_user_namespace()),
         tap: taps(),

@@ -18,7 +18,7 @@ use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
 use crate::namespace::Namespace;
 use crate::state::{AttachedInterface, LabLock, LabState};
-use crate::{Host, HostSpec, Lab, LabError, Wiring};
+use crate::{Host, HostSpec, Lab, LabError, Result, Wiring};
 
 /// Longest packets that a veth pair carries.
 const LONGEST: u32 = 65_535;
@@ -36,7 +36,7 @@ impl Interface {
     ///
     /// # Errors
     /// If there is none of this name, or it is not an Ethernet interface.
-    pub fn find(name: &str) -> Result<Self, LabError> {
+    pub fn find(name: &str) -> Result<Self> {
         let doing = || LabError::system("listing the interfaces");
         let socket = Socket::route().map_err(doing())?;
         let refused = |reason: String| LabError::Interface { interface: name.to_owned(), reason };
@@ -46,10 +46,8 @@ impl Interface {
         let Some(link) = links.iter().find(|link| Some(link.index) == index) else {
             let names: Vec<_> =
                 links.iter().filter_map(|l| longwire_netlink::interface_name(l.index).ok()).collect();
-            return Err(refused(format!(
-                "there is none of this name in the namespace; it has {}",
-                names.join(", ")
-            )));
+            let has = names.join(", ");
+            return Err(refused(format!("there is none of this name in the namespace; it has {has}")));
         };
         if link.hardware != libc::ARPHRD_ETHER {
             let reason =
@@ -79,7 +77,7 @@ impl Attachment {
     ///
     /// # Errors
     /// If it already has a link, or the kernel refuses; then nothing is left behind.
-    pub fn create(instance: &str, interface: Interface) -> Result<Self, LabError> {
+    pub fn create(instance: &str, interface: Interface) -> Result<Self> {
         check_instance(instance)?;
         let guard = LabLock::acquire()?;
         let attached =
@@ -87,10 +85,9 @@ impl Attachment {
         let others = LabState::read_all()?;
         let same = |s: &&LabState| s.attached.as_ref() == Some(&attached) && s.instance != instance;
         if let Some(other) = others.iter().find(same).filter(|other| !other.is_left()) {
-            let reason = format!(
-                "it has a link already ({0}); end that first, with `longwire ctl stop {0}`",
-                other.instance
-            );
+            let other = &other.instance;
+            let reason =
+                format!("it has a link already ({other}); end that first, with `longwire ctl stop {other}`");
             return Err(LabError::Interface { interface: interface.name, reason });
         }
         let names = free_names(others.iter().filter_map(|other| other.forwarding.as_ref()));
@@ -126,7 +123,7 @@ impl Attachment {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn divert(&self) -> Result<Diversion, LabError> {
+    pub fn divert(&self) -> Result<Diversion> {
         let [near, far] = [0, 1].map(|end| &self.lab.hosts()[end]);
         let begun = near.run(|| {
             let index = |host: &Host| interface_index(host.interface());
@@ -154,7 +151,7 @@ impl Attachment {
     ///
     /// # Errors
     /// If something can't be removed; the rest is still removed.
-    pub fn down(self) -> Result<(), LabError> {
+    pub fn down(self) -> Result<()> {
         self.lab.down()
     }
 }

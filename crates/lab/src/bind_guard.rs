@@ -12,8 +12,7 @@
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -24,13 +23,11 @@ use std::process::Command;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{ipv6_v6only, socket_domain};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use rustix::thread::{CapabilitySet, capabilities};
 
+use crate::descriptor;
 use crate::namespace::NamespaceId;
 use crate::socket_option::bind_to_interface;
 use crate::system_call::checked;
@@ -50,8 +47,6 @@ const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 /// CAP_NET_BIND_SERVICE, as a bit of `/proc/PID/status`.
 const LOW_PORTS: u64 = 1 << 10;
-/// Room for one descriptor.
-const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
 
 /// Where programs may listen instead of everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,34 +120,46 @@ impl GuardedCommand {
 /// The filter: `bind` and `listen` wait. `io_uring` could bind too, and does not exist here. Calls of another
 /// architecture have other numbers, so that programs that make some are ended.
 fn filter() -> Vec<libc::sock_filter> {
-    let load = |offset| (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
-    let equal = |value, yes, no| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
-    let end = |verdict| (libc::BPF_RET | libc::BPF_K, 0, 0, verdict);
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
     let number = |call: libc::c_long| call as u32;
-    let code = [
+    vec![
         load(ARCH),
         equal(ARCHITECTURE, 1, 0),
         end(libc::SECCOMP_RET_KILL_PROCESS),
         load(NUMBER),
-        (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, !X32),
+        step(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, !X32),
         equal(number(libc::SYS_bind), 3, 0),
         equal(number(libc::SYS_listen), 2, 0),
         equal(number(libc::SYS_io_uring_setup), 2, 0),
         end(libc::SECCOMP_RET_ALLOW),
         end(libc::SECCOMP_RET_USER_NOTIF),
         end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
-    ];
-    code.map(instruction).to_vec()
+    ]
 }
 
-fn instruction((code, jt, jf, k): (u32, u8, u8, u32)) -> libc::sock_filter {
-    libc::sock_filter { code: code as u16, jt, jf, k }
+/// An instruction of a filter.
+fn step(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// Skips `jt` instructions if the loaded value is this one, `jf` if not.
+fn equal(value: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { jt, jf, ..step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value) }
+}
+
+fn end(verdict: u32) -> libc::sock_filter {
+    step(libc::BPF_RET | libc::BPF_K, verdict)
+}
+
+/// A filter as the kernel takes it, while its instructions live.
+fn program(filter: &[libc::sock_filter]) -> libc::sock_fprog {
+    libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() }
 }
 
 /// Installs the filter in the calling thread, for whatever it executes and starts; the result is the
 /// descriptor at which the calls are received. Safe between fork and exec.
 fn install(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let program = program(filter);
     // A signal must not restart a call that is being answered.
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     // SAFETY: the program outlives the call, which only reads it; the result is a new descriptor.
@@ -165,28 +172,14 @@ fn install(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
 
 /// Sends the descriptor, or the number of the error. Safe between fork and exec.
 fn hand_over(line: &OwnedFd, filtered: Result<&OwnedFd, &io::Error>) -> io::Result<()> {
-    let fds = filtered.ok().map(|fd| [fd.as_fd()]);
     let number = filtered.err().and_then(io::Error::raw_os_error).unwrap_or_default().to_ne_bytes();
-    let mut space = [MaybeUninit::uninit(); ROOM];
-    let mut handed = SendAncillaryBuffer::new(&mut space);
-    if let Some(fds) = &fds {
-        handed.push(SendAncillaryMessage::ScmRights(fds));
-    }
-    sendmsg(line, &[IoSlice::new(&number)], &mut handed, SendFlags::NOSIGNAL)?;
-    Ok(())
+    descriptor::send(line, &number, filtered.ok().map(AsFd::as_fd))
 }
 
 /// Receives the descriptor. Nothing is there before the command was started, and does not wait.
 fn received(line: &OwnedFd) -> io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); ROOM];
-    let mut handed = RecvAncillaryBuffer::new(&mut space);
     let mut number = [0; 4];
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    recvmsg(line, &mut [IoSliceMut::new(&mut number)], &mut handed, flags)?;
-    let fd = handed.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
+    let fd = descriptor::receive(line, &mut number, RecvFlags::DONTWAIT)?;
     fd.ok_or_else(|| io::Error::from_raw_os_error(i32::from_ne_bytes(number)))
 }
 
@@ -206,10 +199,11 @@ impl GuardedCommand {
             let mut polls = [PollFd::new(calls, PollFlags::IN)];
             // A signal wakes it with nothing to read.
             let _ = poll(&mut polls, None);
-            if polls[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            let ready = polls[0].revents();
+            if ready.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return;
             }
-            if !polls[0].revents().contains(PollFlags::IN) {
+            if !ready.contains(PollFlags::IN) {
                 continue;
             }
             // SAFETY: all-zero memory, which the kernel requires and fills; it outlives the call.
@@ -224,10 +218,9 @@ impl GuardedCommand {
                 id: call.id,
                 val: 0,
                 error: answer.as_ref().err().map_or(0, |errno| -errno.raw_os_error()),
-                flags: if answer == Ok(Answer::OfKernel) {
-                    libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32
-                } else {
-                    0
+                flags: match answer {
+                    Ok(Answer::OfKernel) => libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+                    _ => 0,
                 },
             };
             // SAFETY: the response outlives the call. One whose caller has been killed is not needed.
@@ -311,13 +304,11 @@ impl GuardedCommand {
 fn take_only_packets_to(socket: &OwnedFd, v4: Ipv4Addr, v6: Ipv6Addr) -> io::Result<()> {
     /// `SKF_NET_OFF` of linux/filter.h: offsets from the network header.
     const NETWORK_HEADER: u32 = -0x10_0000_i32 as u32;
-    let load = |size, offset| (libc::BPF_LD | size | libc::BPF_ABS, 0, 0, NETWORK_HEADER + offset);
-    let equal = |value, yes, no| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
-    let end = |bytes| (libc::BPF_RET | libc::BPF_K, 0, 0, bytes);
+    let load = |size, offset| step(libc::BPF_LD | size | libc::BPF_ABS, NETWORK_HEADER + offset);
     let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| v6.octets()[4 * at + byte]));
     let code = [
         load(libc::BPF_B, 0),
-        (libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 0, 0, 4),
+        step(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 4),
         equal(4, 0, 2),
         load(libc::BPF_W, 16),
         equal(u32::from(v4), 8, 9),
@@ -332,19 +323,11 @@ fn take_only_packets_to(socket: &OwnedFd, v4: Ipv4Addr, v6: Ipv6Addr) -> io::Res
         end(u32::MAX),
         end(0),
     ];
-    let code = code.map(instruction);
-    let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
-    let length = size_of_val(&program) as libc::socklen_t;
+    let program = program(&code);
+    let (value, length) = ((&raw const program).cast(), size_of_val(&program) as libc::socklen_t);
+    let (socket, option) = (socket.as_raw_fd(), libc::SO_ATTACH_FILTER);
     // SAFETY: the program outlives the call, which copies it.
-    let attached = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const program).cast(),
-            length,
-        )
-    };
+    let attached = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, length) };
     checked(attached).map(drop)
 }
 

@@ -11,12 +11,8 @@ const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_UPDATE: libc::c_long = 29;
 
-/// Program types: `enum bpf_prog_type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Decides about a packet at an interface.
-    Classifier = 3,
-}
+/// Of `enum bpf_prog_type`: decides about a packet at an interface.
+const CLASSIFIER: u32 = 3;
 
 /// An instruction: opcode, registers (source in the upper half), offset, immediate.
 #[repr(C)]
@@ -32,8 +28,8 @@ pub const fn instruction(opcode: u8, registers: u8, offset: i16, immediate: u32)
     Instruction { opcode, registers, offset, immediate }
 }
 
-/// Loads a program for an attachment type (`enum bpf_attach_type`).
-pub fn load(kind: Kind, place: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
+/// Loads a classifier for an attachment type (`enum bpf_attach_type`).
+pub fn load(place: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
     /// The head of `union bpf_attr` for `BPF_PROG_LOAD`, up to the attachment type.
     #[repr(C)]
     struct Load {
@@ -49,7 +45,7 @@ pub fn load(kind: Kind, place: u32, code: &[Instruction]) -> io::Result<OwnedFd>
         place: u32,
     }
     let load = Load {
-        kind: kind as u32,
+        kind: CLASSIFIER,
         count: code.len() as u32,
         code: code.as_ptr() as u64,
         license: c"Apache-2.0".as_ptr() as u64,

@@ -52,9 +52,8 @@ impl Directory {
         }
         if meta.uid() != own_uid() || meta.mode() & 0o022 != 0 {
             let (uid, mode) = (meta.uid(), meta.mode() & 0o7777);
-            return refuse(format!(
-                "it belongs to user {uid} with mode {mode:04o}; only its user may write it"
-            ));
+            let why = format!("it belongs to user {uid} with mode {mode:04o}; only its user may write it");
+            return refuse(why);
         }
         if meta.len() > LONGEST {
             return refuse(format!("it has {} bytes; at most {LONGEST} are read", meta.len()));
@@ -79,10 +78,8 @@ impl Directory {
 
     fn entry(&self, name: &str) -> io::Result<PathBuf> {
         if name.is_empty() || name == "." || name == ".." || name.contains('/') {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{name:?} is no name of an entry"),
-            ));
+            let why = format!("{name:?} is no name of an entry");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         Ok(self.path().join(name))
     }

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::bpf::{Instruction, Kind, exchange, instruction, link, load};
+use crate::bpf::{Instruction, exchange, instruction, link, load};
 
 /// `BPF_TCX_INGRESS` and `BPF_TCX_EGRESS`.
 const INGRESS: u32 = 46;
@@ -52,9 +52,7 @@ impl Diversion {
     /// If the kernel refuses, as before Linux 6.6.
     pub fn begin(detour: Detour) -> io::Result<Self> {
         let Detour { interface, inner, outer } = detour;
-        let attach = |code: &[Instruction], to: u32, place: u32| {
-            link(&load(Kind::Classifier, place, code)?, to, place)
-        };
+        let attach = |code: &[Instruction], to: u32, place: u32| link(&load(place, code)?, to, place);
         let returned = [
             attach(&come_back(interface, AS_INCOMING), inner, INGRESS)?,
             attach(&come_back(interface, 0), outer, INGRESS)?,
@@ -70,7 +68,7 @@ impl Diversion {
     /// If the kernel refuses.
     pub fn let_pass(&self) -> io::Result<()> {
         for (link, place) in self.taken.iter().zip([EGRESS, INGRESS]) {
-            exchange(link, &load(Kind::Classifier, place, &pass())?)?;
+            exchange(link, &load(place, &pass())?)?;
         }
         Ok(())
     }

@@ -108,6 +108,9 @@ pub enum LabError {
     },
 }
 
+/// The outcome of an operation on a lab.
+pub(crate) type Result<T, E = LabError> = std::result::Result<T, E>;
+
 impl LabError {
     /// For `map_err`: a failed system call and its purpose.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {

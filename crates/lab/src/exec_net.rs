@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
 use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
@@ -18,10 +18,9 @@ use crate::lab::new_state;
 use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
-use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::state::{Forwarding, LabLock, LabState, folder_of, write_whole};
-use crate::{Host, HostSpec, Lab, LabError, Network, Wiring};
+use crate::{Host, HostSpec, Lab, LabError, Network, Result, StoppableThread, Wiring, relay};
 
 /// Name of the near end, as a host of the lab.
 pub const NEAR: &str = "near";
@@ -66,7 +65,7 @@ pub enum FarEnd {
 #[derive(Debug)]
 pub struct ExecNet {
     // Dropped before the lab: relays end before their address is removed.
-    relays: Vec<Relay>,
+    relays: Vec<StoppableThread>,
     lab: Lab,
     resolver: Resolver,
     far: FarEnd,
@@ -78,7 +77,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If no network is free, or the kernel refuses; then nothing is left behind.
-    pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self, LabError> {
+    pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self> {
         check_instance(instance)?;
         let guard = LabLock::acquire()?;
         let (state, far) = plan(instance, spec)?;
@@ -121,7 +120,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If there is no such end or interface, or the kernel refuses.
-    pub fn configure(&mut self, end: &str) -> Result<(), LabError> {
+    pub fn configure(&mut self, end: &str) -> Result<()> {
         self.lab.configure(end)?;
         if end == FAR {
             self.introduce(self.far(), self.near())?;
@@ -171,7 +170,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If it is not there yet.
-    pub fn far_interface(&self) -> Result<u32, LabError> {
+    pub fn far_interface(&self) -> Result<u32> {
         let doing = LabError::system("finding the far end's interface");
         self.far().run(|| interface_index(self.far().interface()))?.map_err(doing)
     }
@@ -181,7 +180,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If the process is out of file descriptors.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         Ok(self.with_addresses(self.near().command(program)?))
     }
 
@@ -189,7 +188,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If the process is out of file descriptors.
-    pub fn far_command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+    pub fn far_command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         Ok(self.with_addresses(self.far().command(program)?))
     }
 
@@ -207,7 +206,7 @@ impl ExecNet {
     ///
     /// # Errors
     /// If something can't be restored.
-    pub fn close_way_out(&self) -> Result<(), LabError> {
+    pub fn close_way_out(&self) -> Result<()> {
         let Some(forwarding) = self.lab.forwarding() else { return Ok(()) };
         machine::close(self.lab.instance(), forwarding, &LabLock::acquire_to_remove()?)
     }
@@ -216,14 +215,14 @@ impl ExecNet {
     ///
     /// # Errors
     /// If something can't be removed or restored; the rest still is.
-    pub fn down(self) -> Result<(), LabError> {
+    pub fn down(self) -> Result<()> {
         drop(self.relays);
         self.lab.down()
     }
 
     /// Sets the other end's hardware address at an end. Resolving it over the link would delay a command's
     /// first packet by a round trip, and fail on a link that loses the request.
-    fn introduce(&self, end: &Host, other: &Host) -> Result<(), LabError> {
+    fn introduce(&self, end: &Host, other: &Host) -> Result<()> {
         let Some(mac) = other.spec().mac else { return Ok(()) };
         let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
         end.run(|| {
@@ -240,11 +239,12 @@ impl ExecNet {
     }
 
     /// Starts relays for name servers that the near end can't reach, once the far end has its address.
-    fn answer_names(&mut self) -> Result<(), LabError> {
+    fn answer_names(&mut self) -> Result<()> {
         let Resolver::Relay { servers, .. } = &self.resolver else { return Ok(()) };
         for own in self.far().spec().addresses.clone() {
             let at = SocketAddr::new(own.address, DNS_PORT);
-            match self.far().run(|| Relay::start(at, servers.clone()))? {
+            let start = || relay::start(UdpSocket::bind(at)?, TcpListener::bind(at)?, servers.clone());
+            match self.far().run(start)? {
                 Ok(relay) => self.relays.push(relay),
                 // A name server of this machine that listens on every address also listens on this one.
                 Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
@@ -262,7 +262,7 @@ fn with_far(names: &[u8], far: &[IpAddr]) -> Vec<u8> {
 }
 
 /// The planned state, and the far end's addresses.
-fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabError> {
+fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>)> {
     let others: Vec<Forwarding> = LabState::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
     let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
     let (far, near) = (networks.hosts(1), networks.hosts(2));

@@ -15,7 +15,7 @@ use crate::nftables::{
     Chain, Hook, INET, IPV4, IPV6, Rule, apply, chains, delete_rule, delete_table, insert_rule,
     new_forward_chain, new_input_chain, new_nat_chain, new_table, rules_with_comment,
 };
-use crate::{LabError, Network};
+use crate::{LabError, Network, Result};
 
 const CHAIN: &str = "out";
 /// The tables that restrict forwarding, one per family, shared by all runs in a namespace.
@@ -34,12 +34,7 @@ pub struct Restriction {
 
 /// Sets up translation for the `networks` behind `uplink` and accepts their packets, in the calling thread's
 /// namespace. Of the families in `restrictions` only these packets, and those forwarded before, pass.
-pub fn open(
-    instance: &str,
-    uplink: &str,
-    networks: &[Network],
-    restrictions: &[Restriction],
-) -> Result<(), LabError> {
+pub fn open(instance: &str, uplink: &str, networks: &[Network], restrictions: &[Restriction]) -> Result<()> {
     let mark = mark_of(instance);
     let there = chains().map_err(LabError::system("listing the machine's firewall"))?;
     let mut first = own_table(&mark, uplink, networks, &there);
@@ -76,21 +71,15 @@ pub fn open(
 
 /// Removes the set-up of [`open`] for this run, and the restrictions if no other run needs them, in the
 /// calling thread's namespace.
-pub fn close(instance: &str, is_last: bool) -> Result<(), LabError> {
+pub fn close(instance: &str, is_last: bool) -> Result<()> {
     let mark = mark_of(instance);
     remove(&mark, is_last).map_err(LabError::system(format!("removing firewall rules \"{mark}\"")))
 }
 
 /// Drops packets for the calling thread's namespace that belong to no connection, instead of answering them
 /// with a reset. pasta sends such packets: window updates without flags.
-pub fn drop_strays() -> Result<(), LabError> {
-    let chain = Chain {
-        family: INET,
-        table: "longwire-strays".to_owned(),
-        name: "in".to_owned(),
-        kind: "filter".to_owned(),
-        hook: Some(Hook::Input as u32),
-    };
+pub fn drop_strays() -> Result<()> {
+    let chain = Chain::new(INET, "longwire-strays", "in", "filter", Hook::Input);
     let drop = insert_rule(&chain, &Rule::default().stray().discard(), &chain.table);
     apply(vec![new_table(INET, &chain.table), new_input_chain(&chain), drop])
         .map_err(LabError::system("having the kernel's nf_tables drop stray packets"))
@@ -109,13 +98,7 @@ fn mark_of(instance: &str) -> String {
 
 /// Requests that create the run's table, replacing any of this name.
 fn own_table(table: &str, uplink: &str, networks: &[Network], there: &[Chain]) -> Vec<Message> {
-    let out = Chain {
-        family: INET,
-        table: table.to_owned(),
-        name: CHAIN.to_owned(),
-        kind: "nat".to_owned(),
-        hook: Some(Hook::PostRouting as u32),
-    };
+    let out = Chain::new(INET, table, CHAIN, "nat", Hook::PostRouting);
     let mut requests = make_anew(&out, there);
     requests.push(new_nat_chain(&out, Hook::PostRouting));
     for network in networks {
@@ -128,13 +111,7 @@ fn own_table(table: &str, uplink: &str, networks: &[Network], there: &[Chain]) -
 
 /// The chain of a family's table that restricts forwarding.
 fn forward_chain(family: u8) -> Chain {
-    Chain {
-        family,
-        table: FORWARDING.to_owned(),
-        name: CHAIN.to_owned(),
-        kind: "filter".to_owned(),
-        hook: Some(Hook::Forward as u32),
-    }
+    Chain::new(family, FORWARDING, CHAIN, "filter", Hook::Forward)
 }
 
 fn restrict(chain: &Chain, restriction: &Restriction, there: &[Chain]) -> Vec<Message> {

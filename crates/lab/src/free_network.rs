@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use longwire_netlink::{Route, Socket, interface_index, interface_name, route};
 
 use crate::state::Forwarding;
-use crate::{LabError, Network};
+use crate::{LabError, Network, Result};
 
 /// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
 /// 2544).
@@ -31,8 +31,10 @@ impl Networks {
     const V6_PREFIX: u8 = 64;
 
     /// Networks without a route in this namespace that no other run uses.
-    pub fn free(others: &[Forwarding], with_ipv6: bool) -> Result<Self, LabError> {
-        let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
+    pub fn free(others: &[Forwarding], with_ipv6: bool) -> Result<Self> {
+        // Including those of the machine's own addresses.
+        let used = routes(|route| Some(Network { address: route.to, prefix: route.prefix }));
+        let mut used = used.map_err(LabError::system("listing this machine's routes"))?;
         // Routes to half the Internet or more are treated as default routes: tunnels use them.
         used.retain(|route| route.prefix > 1);
         used.extend(others.iter().flat_map(|other| &other.networks));
@@ -74,30 +76,19 @@ pub fn way_out_mtu() -> Option<u32> {
 
 /// The interface of a family's best default route.
 fn way_out(is_ipv4: bool) -> Option<u32> {
-    let mut best: Option<(u32, u32)> = None;
-    let each = Socket::route().ok()?.dump(route::list(), |_, body| {
-        let Ok(Some(route)) = Route::read(body) else { return };
+    let ways = routes(|route| {
         let is_default = route.prefix == 0 && route.kind == libc::RTN_UNICAST;
-        let (metric, hop) = (route.metric.unwrap_or(0), route.hops.first());
-        if let Some(hop) = hop
-            && is_default
-            && route.to.is_ipv4() == is_ipv4
-            && best.is_none_or(|(other, _)| metric < other)
-        {
-            best = Some((metric, hop.index));
-        }
+        let hop = route.hops.first().filter(|_| is_default && route.to.is_ipv4() == is_ipv4)?;
+        Some((route.metric.unwrap_or(0), hop.index))
     });
-    each.ok()?;
-    Some(best?.1)
+    Some(ways.ok()?.into_iter().min_by_key(|(metric, _)| *metric)?.1)
 }
 
-/// The destinations of all routes in all tables, including those of the machine's own addresses.
-fn route_destinations() -> io::Result<Vec<Network>> {
+/// What is picked of all routes in all tables.
+fn routes<T>(pick: impl Fn(Route) -> Option<T>) -> io::Result<Vec<T>> {
     let mut found = Vec::new();
     Socket::route()?.dump(route::list(), |_, body| {
-        if let Ok(Some(route)) = Route::read(body) {
-            found.push(Network { address: route.to, prefix: route.prefix });
-        }
+        found.extend(Route::read(body).ok().flatten().and_then(&pick));
     })?;
     Ok(found)
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::listening::{OWN_TABLES, listening};
 use crate::names::check_name;
 use crate::namespace::{enter, unshare};
-use crate::{LabError, Mac, Namespace, Network, Route, offload, quiet};
+use crate::{LabError, Mac, Namespace, Network, Result, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
 pub const INTERFACE: &str = "eth0";
@@ -81,7 +81,7 @@ impl HostSpec {
         self.addresses.iter().any(|a| a.address.is_ipv6())
     }
 
-    pub(crate) fn check(&self) -> Result<(), LabError> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_name("host", &self.name, 63)?;
         let error = |field, reason: String| Err(LabError::Host { host: self.name.clone(), field, reason });
         let least = if self.has_ipv6() { 1280 } else { 68 };
@@ -89,10 +89,8 @@ impl HostSpec {
             return error("mtu", format!("{} is outside {least} to 65535 bytes", self.mtu));
         }
         if self.mac.is_some_and(|mac| !mac.is_unicast()) {
-            return error(
-                "mac",
-                "a group address or all zero; make the first byte even, such as 02".to_owned(),
-            );
+            let reason = "a group address or all zero; make the first byte even, such as 02";
+            return error("mac", reason.to_owned());
         }
         for gateway in &self.gateways {
             self.check_next_hop("gateways", *gateway)?;
@@ -112,7 +110,7 @@ impl HostSpec {
         Ok(())
     }
 
-    fn check_next_hop(&self, field: &'static str, hop: IpAddr) -> Result<(), LabError> {
+    fn check_next_hop(&self, field: &'static str, hop: IpAddr) -> Result<()> {
         let link_local = matches!(hop, IpAddr::V6(a) if a.is_unicast_link_local());
         if link_local || self.addresses.iter().any(|a| a.contains(hop)) {
             return Ok(());
@@ -210,7 +208,7 @@ impl Host {
     ///
     /// # Panics
     /// If `f` panics.
-    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
         self.namespace.run(f)
     }
 
@@ -218,7 +216,7 @@ impl Host {
     ///
     /// # Errors
     /// As [`Host::run`].
-    pub fn listening_sockets(&self) -> Result<usize, LabError> {
+    pub fn listening_sockets(&self) -> Result<usize> {
         self.run(|| listening(Path::new(OWN_TABLES)).len())
     }
 
@@ -227,7 +225,7 @@ impl Host {
     ///
     /// # Errors
     /// If the process is out of file descriptors.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         let doing = || LabError::system(format!("preparing a command in host {}", self.name()));
         let namespace: OwnedFd = self.namespace.as_fd().try_clone_to_owned().map_err(doing())?;
         let c = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::from);
@@ -249,7 +247,7 @@ impl Host {
     }
 
     /// Sets addresses and routes of the host's interface, which must be in its namespace.
-    pub(crate) fn configure(&self) -> Result<(), LabError> {
+    pub(crate) fn configure(&self) -> Result<()> {
         let spec = &self.state.spec;
         let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
         self.run(|| {
@@ -257,8 +255,8 @@ impl Host {
             let socket = Socket::route().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
             match self.state.namespace {
-                None if spec.has_ipv6() => quiet::silent_ipv6_on(name),
-                None => quiet::without_ipv6_on(name),
+                None if spec.has_ipv6() => quiet::silent_ipv6(name),
+                None => quiet::without_ipv6(name),
                 Some(_) => {}
             }
             if spec.wiring == (Wiring::Veth { offload: false }) {

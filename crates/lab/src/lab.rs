@@ -20,7 +20,7 @@ use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
 use crate::state::{Forwarding, LabLock, LabState, OwnerProcess, folder_of, write_whole};
-use crate::{Host, HostSpec, LabError, Wiring};
+use crate::{Host, HostSpec, LabError, Result, Wiring};
 
 /// The interface group of the engine's ends in the core namespace.
 const PORTS: u32 = 1;
@@ -46,7 +46,7 @@ impl Lab {
     /// # Errors
     /// If a name or field is invalid, the lab is already up, or the kernel refuses; then nothing is left
     /// behind.
-    pub fn create(instance: &str, hosts: &[HostSpec]) -> Result<Self, LabError> {
+    pub fn create(instance: &str, hosts: &[HostSpec]) -> Result<Self> {
         check_instance(instance)?;
         for (i, spec) in hosts.iter().enumerate() {
             spec.check()?;
@@ -70,8 +70,8 @@ impl Lab {
     pub(crate) fn build(
         state: LabState,
         guard: &LabLock,
-        prepare: impl FnOnce(&LabState) -> Result<(), LabError>,
-    ) -> Result<Self, LabError> {
+        prepare: impl FnOnce(&LabState) -> Result<()>,
+    ) -> Result<Self> {
         claim(&state.instance, guard)?;
         if let Some(taken) = state.namespaces().find(|n| Namespace::exists(n)) {
             return Err(LabError::NamespaceExists(taken.to_owned()));
@@ -93,7 +93,7 @@ impl Lab {
     ///
     /// # Errors
     /// If no lab of this name is up, or its namespaces can't be opened.
-    pub fn open(instance: &str) -> Result<Self, LabError> {
+    pub fn open(instance: &str) -> Result<Self> {
         check_instance(instance)?;
         let state = LabState::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
         let core = Namespace::open(&state.core)?;
@@ -124,7 +124,7 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab has none of this name.
-    pub fn host(&self, name: &str) -> Result<&Host, LabError> {
+    pub fn host(&self, name: &str) -> Result<&Host> {
         self.hosts.iter().find(|h| h.name() == name).ok_or_else(|| LabError::UnknownHost {
             instance: self.state.instance.clone(),
             host: name.to_owned(),
@@ -140,7 +140,7 @@ impl Lab {
     ///
     /// # Panics
     /// If `f` panics.
-    pub fn in_core<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+    pub fn in_core<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
         self.core.run(f)
     }
 
@@ -155,7 +155,7 @@ impl Lab {
     ///
     /// # Errors
     /// If there is no such host or interface, or the kernel refuses.
-    pub fn configure(&self, host: &str) -> Result<(), LabError> {
+    pub fn configure(&self, host: &str) -> Result<()> {
         self.host(host)?.configure()
     }
 
@@ -163,7 +163,7 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab's state can't be written; the lab is then taken down.
-    pub fn persist(mut self) -> Result<(), LabError> {
+    pub fn persist(mut self) -> Result<()> {
         let guard = LabLock::acquire()?;
         self.state.owner = None;
         self.state.write(&guard)?;
@@ -175,7 +175,7 @@ impl Lab {
     ///
     /// # Errors
     /// If something can't be removed; the rest is still removed.
-    pub fn down(mut self) -> Result<(), LabError> {
+    pub fn down(mut self) -> Result<()> {
         self.owned = false;
         let guard = LabLock::acquire_to_remove()?;
         take_down(&self.state_now(), &guard)
@@ -185,7 +185,7 @@ impl Lab {
     ///
     /// # Errors
     /// If the folder of states can't be read.
-    pub fn list() -> Result<Vec<LabInfo>, LabError> {
+    pub fn list() -> Result<Vec<LabInfo>> {
         Ok(LabState::read_all()?.into_iter().map(LabInfo::of).collect())
     }
 }
@@ -251,7 +251,7 @@ impl LabInfo {
 ///
 /// # Errors
 /// If something can't be removed; the rest is still removed.
-pub fn sweep() -> Result<Vec<String>, LabError> {
+pub fn sweep() -> Result<Vec<String>> {
     if !LabState::read_all()?.iter().any(LabState::is_left) && LabState::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }
@@ -272,7 +272,7 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
 }
 
 /// The state of a lab owned by this process.
-pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<LabState, LabError> {
+pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<LabState> {
     Ok(LabState {
         instance: instance.to_owned(),
         owner: Some(OwnerProcess::this_process()?),
@@ -284,7 +284,7 @@ pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<LabStat
 }
 
 /// Ensures that no other lab has this name, and removes leftovers of a killed one.
-fn claim(instance: &str, guard: &LabLock) -> Result<(), LabError> {
+fn claim(instance: &str, guard: &LabLock) -> Result<()> {
     match LabState::read(instance)? {
         None => Ok(()),
         Some(state) if state.is_left() => take_down(&state, guard),
@@ -295,10 +295,10 @@ fn claim(instance: &str, guard: &LabLock) -> Result<(), LabError> {
     }
 }
 
-fn make(state: &LabState) -> Result<(Namespace, Vec<Host>), LabError> {
+fn make(state: &LabState) -> Result<(Namespace, Vec<Host>)> {
     let core = Namespace::create(&state.core)?;
     core.run(|| {
-        quiet::without_ipv6();
+        quiet::without_ipv6(quiet::NEW);
         loopback_up()
     })??;
     state.hosts.iter().try_for_each(make_namespace)?;
@@ -317,17 +317,17 @@ fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
 }
 
 /// Creates the namespace of a host that has its own.
-fn make_namespace(host: &HostState) -> Result<(), LabError> {
+fn make_namespace(host: &HostState) -> Result<()> {
     let Some(name) = &host.namespace else { return Ok(()) };
     Namespace::create(name)?.run(|| {
         if host.spec.wiring == Wiring::Own {
             quiet::as_router();
         } else if !host.spec.has_ipv6() {
-            quiet::without_ipv6();
+            quiet::without_ipv6(quiet::NEW);
         } else if host.spec.kernel_traffic == KernelTraffic::None {
-            quiet::with_silent_ipv6();
+            quiet::silent_ipv6(quiet::NEW);
         } else {
-            quiet::with_fixed_ipv6();
+            quiet::fixed_ipv6(quiet::NEW);
         }
         quiet::ping_for_all();
         loopback_up()
@@ -335,20 +335,20 @@ fn make_namespace(host: &HostState) -> Result<(), LabError> {
 }
 
 /// Wires a host that uses veth.
-fn wire_up(core: &Namespace, host: &Host) -> Result<(), LabError> {
+fn wire_up(core: &Namespace, host: &Host) -> Result<()> {
     let Some(port) = host.port() else { return Ok(()) };
     wire(core, host, port)?;
     host.configure()
 }
 
 /// Writes the names by which hosts know each other.
-fn write_hosts_file(state: &LabState) -> Result<(), LabError> {
+fn write_hosts_file(state: &LabState) -> Result<()> {
     let file = folder_of(&state.instance).join("hosts");
     let doing = LabError::system(format!("writing {}", file.display()));
     write_whole(&file, hosts_file(state).as_bytes()).map_err(doing)
 }
 
-pub(crate) fn loopback_up() -> Result<(), LabError> {
+pub(crate) fn loopback_up() -> Result<()> {
     set_up("lo").map_err(LabError::system("bringing the loopback up"))
 }
 
@@ -358,7 +358,7 @@ fn set_up(interface: &str) -> io::Result<()> {
 }
 
 /// Creates a veth pair with one end in the core and one in the host.
-fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
+fn wire(core: &Namespace, host: &Host, port: &str) -> Result<()> {
     let spec = host.spec();
     let alike = LinkSettings { mtu: Some(spec.mtu), ..LinkSettings::default() };
     let outer = LinkSettings { name: Some(port), group: Some(PORTS), ..alike };
@@ -375,7 +375,7 @@ fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
 }
 
-fn open_host(state: &LabState, host: &HostState) -> Result<Host, LabError> {
+fn open_host(state: &LabState, host: &HostState) -> Result<Host> {
     let namespace = match &host.namespace {
         Some(name) => Namespace::open(name)?,
         None => machine_of(state)?,
@@ -394,7 +394,7 @@ fn open_host(state: &LabState, host: &HostState) -> Result<Host, LabError> {
 }
 
 /// The namespace of a host without its own: the one in which the lab was created.
-fn machine_of(state: &LabState) -> Result<Namespace, LabError> {
+fn machine_of(state: &LabState) -> Result<Namespace> {
     let attached = state.attached.as_ref().map(|attached| attached.namespace);
     let id = state.forwarding.as_ref().map(|forwarding| forwarding.machine).or(attached);
     let found = id.and_then(machine::find);
@@ -414,7 +414,7 @@ fn hosts_file(state: &LabState) -> String {
 
 /// Removes everything in a state. Missing parts are not an error; after a failure the rest is still removed,
 /// and the state stays for another try.
-fn take_down(state: &LabState, guard: &LabLock) -> Result<(), LabError> {
+fn take_down(state: &LabState, guard: &LabLock) -> Result<()> {
     processes::end_all_in(state.namespaces());
     let mut result = match &state.forwarding {
         Some(forwarding) => machine::restore(&state.instance, forwarding, guard),
@@ -430,7 +430,7 @@ fn take_down(state: &LabState, guard: &LabLock) -> Result<(), LabError> {
 
 /// Removes the veth pairs at once: a namespace is cleared only in the background, and not while an engine has
 /// sockets in it.
-fn delete_ports(state: &LabState) -> Result<(), LabError> {
+fn delete_ports(state: &LabState) -> Result<()> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
     let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));
     match entered {

@@ -30,6 +30,7 @@ mod attachment;
 mod attend;
 mod bind_guard;
 mod bpf;
+mod descriptor;
 mod directory;
 mod diversion;
 mod error;
@@ -68,6 +69,8 @@ mod unanswered;
 mod user;
 mod user_namespace;
 mod user_network;
+
+use error::Result;
 
 pub use abilities::{Abilities, Ability, abilities, may_change_user, may_make_hosts, taps};
 pub use address::Route;

@@ -23,15 +23,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longwire_netlink::interface_index;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::listening::{OWN_TABLES, listening};
 use crate::open_files::allow_open_files_if_possible;
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
+use crate::stoppable_thread::readable;
 use crate::unanswered::forget_unanswered;
-use crate::{ExecNet, Host, LabError, Namespace, StoppableThread, quiet, socket_option};
+use crate::{ExecNet, Host, LabError, Namespace, Result, StoppableThread, quiet, socket_option};
 
 /// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
@@ -43,6 +43,8 @@ const OTHER_FILES: usize = 256;
 const LOOK: Duration = Duration::from_millis(200);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
+/// How a list is written.
+const EXAMPLE: &str = "8000,5432,9000-9010";
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Ports, from a list in which some may be twice: `8000,5432,9000-9010`.
@@ -62,11 +64,7 @@ impl FromStr for Ports {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             match port(first).zip(port(last)) {
                 Some((first, last)) if first <= last => ports.extend(first..=last),
-                _ => {
-                    return Err(format!(
-                        "\"{part}\" is neither a port nor a range; write 8000,5432,9000-9010"
-                    ));
-                }
+                _ => return Err(format!("\"{part}\" is neither a port nor a range; write {EXAMPLE}")),
             }
             if ports.len() > MOST {
                 return Err(format!("these are more than {MOST} ports; name fewer"));
@@ -120,7 +118,7 @@ impl Localhost {
         reached: Option<&LoopbackServices>,
         published: PublishedPorts,
         machine: SocketNetwork,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self> {
         let count = match reached {
             Some(LoopbackServices::Listening) => MOST,
             Some(LoopbackServices::Listed(ports)) => ports.0.len(),
@@ -186,7 +184,7 @@ impl PublishedPorts {
     ///
     /// # Errors
     /// When a port is taken already.
-    pub fn take(ports: &Ports) -> Result<Self, LabError> {
+    pub fn take(ports: &Ports) -> Result<Self> {
         allow_files_for(ports.0.len());
         let take = |port| {
             let at = (LOOPBACK, port);
@@ -300,13 +298,7 @@ impl LoopbackRelays {
 fn watch(mut ends: LoopbackRelays) -> io::Result<StoppableThread> {
     let mut known = ends.follow()?;
     StoppableThread::start("localhost", move |stopped| {
-        let every = Timespec::try_from(LOOK).ok();
-        loop {
-            let mut polls = [PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN)];
-            let _ = poll(&mut polls, every.as_ref());
-            if !polls[0].revents().is_empty() {
-                return;
-            }
+        while !readable([stopped.as_fd()], Some(LOOK))[0] {
             if ends.listening().is_ok_and(|now| now != known)
                 // Failures (no descriptors left) are retried.
                 && let Ok(now) = ends.follow()
@@ -321,11 +313,21 @@ fn watch(mut ends: LoopbackRelays) -> io::Result<StoppableThread> {
 fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, PortRelays)> {
     const ANY: (Ipv6Addr, u16) = (Ipv6Addr::LOCALHOST, 0);
     let to = SocketAddr::from((LOOPBACK, port));
-    let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
-    let ports = RelayPorts { tcp: tcp.local_addr().ok()?.port(), udp: udp.local_addr().ok()?.port() };
-    let tcp = PortRelay::tcp(tcp, Arc::clone(beside), vec![to]).ok()?;
-    let udp = PortRelay::udp(udp, Arc::clone(beside), vec![to]).ok()?;
-    Some((port, (ports, vec![tcp, udp])))
+    let relays = relays_at(TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?, beside, &[to]);
+    Some((port, relays.ok()?))
+}
+
+/// Relays from both sockets to the first of `to` where somebody listens.
+fn relays_at(
+    tcp: TcpListener,
+    udp: UdpSocket,
+    dial: &Arc<SocketNetwork>,
+    to: &[SocketAddr],
+) -> io::Result<PortRelays> {
+    let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
+    let tcp = PortRelay::tcp(tcp, Arc::clone(dial), to.to_vec())?;
+    let udp = PortRelay::udp(udp, Arc::clone(dial), to.to_vec())?;
+    Ok((ports, vec![tcp, udp]))
 }
 
 /// Relays at an end, from ports of its interface's address that the kernel picks, to a port of the loopback
@@ -341,11 +343,7 @@ fn receive((at, index): (Ipv4Addr, u32), port: u16, dial: &Arc<SocketNetwork>) -
     };
     let tcp = socket(SocketType::STREAM)?;
     listen(&tcp, BACKLOG)?;
-    let (tcp, udp) = (TcpListener::from(tcp), UdpSocket::from(socket(SocketType::DGRAM)?));
-    let ports = RelayPorts { tcp: tcp.local_addr()?.port(), udp: udp.local_addr()?.port() };
-    let tcp = PortRelay::tcp(tcp, Arc::clone(dial), to.to_vec())?;
-    let udp = PortRelay::udp(udp, Arc::clone(dial), to.to_vec())?;
-    Ok((ports, vec![tcp, udp]))
+    relays_at(tcp.into(), socket(SocketType::DGRAM)?.into(), dial, &to)
 }
 
 /// The ports at which something listens on the loopback, or on every address, in the network whose tables are

@@ -5,19 +5,18 @@
 //! the runs' own: the machine does not become a router for others.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use longwire_netlink::{Socket, attributes, interface_index, link};
+use longwire_netlink::{Socket, attribute, attribute_text, link};
 use serde::{Deserialize, Serialize};
 
 use crate::firewall::Restriction;
 use crate::namespace::{NAMES, Namespace, NamespaceId};
 use crate::nftables::{IPV4, IPV6};
-use crate::state::{Forwarding, LabLock, ROOT, write_whole};
-use crate::{LabError, firewall};
+use crate::state::{Forwarding, LabLock, ROOT, read_saved, unless_missing, write_whole};
+use crate::{LabError, Result, firewall};
 
 /// A family's settings for forwarding.
 struct Family {
@@ -58,7 +57,7 @@ pub fn can_forward_ipv6() -> bool {
 }
 
 /// Lets packets from behind the uplink out, with the machine's own addresses.
-pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
+pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<()> {
     let machine = Namespace::current()?;
     let mut shared = SavedSettings::read(machine.id())?;
     let families = if forwarding.out_by_ipv6 { vec![V4, V6] } else { vec![V4] };
@@ -81,14 +80,17 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Resu
 }
 
 /// Undoes [`prepare`], complete or not, and removes the uplink.
-pub fn restore(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
+pub fn restore(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<()> {
     let closed = close(instance, forwarding, guard);
-    let machine = find(forwarding.machine);
-    closed.and(machine.map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink)).flatten()))
+    let Some(machine) = find(forwarding.machine) else { return closed };
+    // The name belongs to this run while its state exists, and so does an interface with it.
+    let name = &forwarding.uplink;
+    let doing = LabError::system(format!("removing interface {name}"));
+    closed.and(machine.run(|| link::remove(name)).and_then(|removed| removed.map_err(doing)))
 }
 
 /// Undoes [`prepare`]. Idempotent.
-pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
+pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<()> {
     let id = forwarding.machine;
     let Some(machine) = find(id) else {
         // The namespace is gone and its settings with it.
@@ -107,12 +109,6 @@ pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result
     })?
 }
 
-/// The name belongs to this run while its state exists, and so does an interface with it.
-fn delete_link(name: &str) -> Result<(), LabError> {
-    let removed = interface_index(name).and_then(|index| Socket::route()?.request(link::delete(index)));
-    link::unless_gone(removed).map_err(LabError::system(format!("removing interface {name}")))
-}
-
 /// Previous values, kept while forwarding is in use in a namespace.
 #[derive(Default, Serialize, Deserialize)]
 struct SavedSettings {
@@ -125,25 +121,16 @@ impl SavedSettings {
         Path::new(ROOT).join(format!(".forwarding-{}", id.inode()))
     }
 
-    fn read(id: NamespaceId) -> Result<Self, LabError> {
+    fn read(id: NamespaceId) -> Result<Self> {
         let path = Self::path(id);
-        match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(e) => Err(LabError::system(format!("reading {}", path.display()))(e)),
-            Ok(text) => {
-                serde_json::from_slice(&text).map_err(|e| LabError::State { path, reason: e.to_string() })
-            }
-        }
+        read_saved(&path, LabError::system(format!("reading {}", path.display())))
     }
 
     /// Without users there is nothing to keep.
-    fn write(&self, id: NamespaceId, _guard: &LabLock) -> Result<(), LabError> {
+    fn write(&self, id: NamespaceId, _guard: &LabLock) -> Result<()> {
         let path = Self::path(id);
         let written = if self.users.is_empty() {
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other,
-            }
+            unless_missing(fs::remove_file(&path))
         } else {
             serde_json::to_vec(self).map_err(io::Error::from).and_then(|text| write_whole(&path, &text))
         };
@@ -227,17 +214,9 @@ fn bridges() -> io::Result<Vec<String>> {
 /// The name in a description of a link, if that is a bridge.
 fn bridge_name(link: &[u8]) -> Option<String> {
     let of_link = link.get(LINK_HEADER..)?;
-    let kind = text_of(attribute_of(of_link, libc::IFLA_LINKINFO)?, libc::IFLA_INFO_KIND)?;
-    let name = text_of(of_link, libc::IFLA_IFNAME)?;
+    let kind = attribute_text(attribute(of_link, libc::IFLA_LINKINFO)?, libc::IFLA_INFO_KIND)?;
+    let name = attribute_text(of_link, libc::IFLA_IFNAME)?;
     (kind == "bridge").then(|| name.to_owned())
-}
-
-fn attribute_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
-}
-
-fn text_of(bytes: &[u8], kind: u16) -> Option<&str> {
-    CStr::from_bytes_until_nul(attribute_of(bytes, kind)?).ok()?.to_str().ok()
 }
 
 /// Global forwarding comes first: writing it changes the other settings. After a failure the rest is still

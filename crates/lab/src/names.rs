@@ -1,14 +1,14 @@
 //! Names of labs, hosts and interfaces: they become paths, and are printed.
 
-use crate::LabError;
+use crate::{LabError, Result};
 
 /// Checks the name of a lab.
-pub fn check_instance(instance: &str) -> Result<(), LabError> {
+pub fn check_instance(instance: &str) -> Result<()> {
     check_name("lab", instance, 32)
 }
 
 /// Refuses names that are not valid as file names or host names.
-pub fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
+pub fn check_name(what: &'static str, name: &str, longest: usize) -> Result<()> {
     let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
     if name.is_empty() || name.len() > longest {
         return error("use 1 to 32 characters for a lab, 1 to 63 for a host");

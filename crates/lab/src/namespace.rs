@@ -14,8 +14,8 @@ use rustix::mount::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use crate::LabError;
 use crate::system_call::checked;
+use crate::{LabError, Result};
 
 /// The directory of named namespaces, where `ip netns` finds them.
 pub const NAMES: &str = "/run/netns";
@@ -70,7 +70,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If `/proc` isn't mounted.
-    pub fn current() -> Result<Self, LabError> {
+    pub fn current() -> Result<Self> {
         Self::at(Path::new("/proc/thread-self/ns/net"))
     }
 
@@ -78,7 +78,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If there is none, or it was created in another mount namespace.
-    pub fn open(name: &str) -> Result<Self, LabError> {
+    pub fn open(name: &str) -> Result<Self> {
         Self::at(&path_of(name))
     }
 
@@ -86,7 +86,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If there is none, or it can't be opened.
-    pub fn at(path: &Path) -> Result<Self, LabError> {
+    pub fn at(path: &Path) -> Result<Self> {
         let doing = || LabError::system(format!("opening network namespace {}", path.display()));
         let file = File::open(path).map_err(doing())?;
         let meta = file.metadata().map_err(doing())?;
@@ -97,7 +97,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If the name is taken or the kernel refuses.
-    pub fn create(name: &str) -> Result<Self, LabError> {
+    pub fn create(name: &str) -> Result<Self> {
         let path = path_of(name);
         fs::create_dir_all(NAMES)
             .and_then(|()| share(Path::new(NAMES)))
@@ -133,18 +133,17 @@ impl Namespace {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn remove(name: &str) -> Result<(), LabError> {
+    pub fn remove(name: &str) -> Result<()> {
         let path = path_of(name);
         // A failure means that nothing is mounted here (it was created in another mount namespace, or a run
         // was killed between the two steps): the file is removed anyway, with which the kernel removes mounts
         // on it in other mount namespaces.
         let _ = unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(LabError::system(format!("removing network namespace {name}"))(e))
-            }
-            _ => Ok(()),
-        }
+        let removed = fs::remove_file(&path);
+        removed.or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(LabError::system(format!("removing network namespace {name}"))(error)),
+        })
     }
 
     /// Runs `f` on a new thread inside this namespace and waits for it. Sockets and devices opened there
@@ -155,7 +154,7 @@ impl Namespace {
     ///
     /// # Panics
     /// If `f` panics.
-    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
+    pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R> {
         on_a_thread(|| {
             enter(self.as_fd())?;
             Ok(f())
@@ -167,7 +166,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If the process is out of file descriptors.
-    pub(crate) fn again(&self) -> Result<Self, LabError> {
+    pub(crate) fn again(&self) -> Result<Self> {
         let file = self.file.try_clone().map_err(LabError::system("holding a network namespace"))?;
         Ok(Self { file, id: self.id })
     }

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use longwire_netlink::{Message, Socket, attributes};
+use longwire_netlink::{Message, Socket, attribute, attribute_text};
 
 const SUBSYSTEM: u16 = 10;
 const BATCH_BEGIN: u16 = 16;
@@ -46,6 +46,12 @@ const REGISTER: u32 = 1;
 /// The register of a packet's new port.
 const PORT_REGISTER: u32 = 2;
 const VERDICT_REGISTER: u32 = 0;
+/// The interfaces by which a packet came and goes.
+const META_IIFNAME: u32 = 6;
+const META_OIFNAME: u32 = 7;
+/// Verdicts.
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
@@ -66,13 +72,6 @@ pub enum Hook {
     PostRouting = 4,
 }
 
-impl Hook {
-    /// The priority of translation at this hook: `NF_IP_PRI_NAT_SRC` or `NF_IP_PRI_NAT_DST`.
-    const fn nat_priority(self) -> i32 {
-        if matches!(self, Self::PostRouting | Self::Input) { 100 } else { -100 }
-    }
-}
-
 /// A chain of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -83,6 +82,14 @@ pub struct Chain {
     pub kind: String,
     /// The kernel's number of its hook; `None` if only other chains call it.
     pub hook: Option<u32>,
+}
+
+impl Chain {
+    /// A chain at a hook.
+    pub fn new(family: u8, table: &str, name: &str, kind: &str, hook: Hook) -> Self {
+        let [table, name, kind] = [table, name, kind].map(str::to_owned);
+        Self { family, table, name, kind, hook: Some(hook as u32) }
+    }
 }
 
 /// Runs requests as a transaction: all take effect or none.
@@ -112,7 +119,8 @@ pub fn delete_table(family: u8, name: &str) -> Message {
 
 /// Creates a chain that translates addresses: of sources after routing, of destinations before.
 pub fn new_nat_chain(chain: &Chain, hook: Hook) -> Message {
-    new_chain(chain, hook, hook.nat_priority())
+    // `NF_IP_PRI_NAT_SRC` or `NF_IP_PRI_NAT_DST`.
+    new_chain(chain, hook, if matches!(hook, Hook::PostRouting | Hook::Input) { 100 } else { -100 })
 }
 
 /// Creates a chain for packets to this namespace itself.
@@ -124,7 +132,6 @@ pub fn new_input_chain(chain: &Chain) -> Message {
 pub fn new_forward_chain(chain: &Chain) -> Message {
     // Before other chains, which may accept what this one drops.
     const PRIORITY: i32 = -10;
-    const NF_DROP: u32 = 0;
     let mut m = new_chain(chain, Hook::Forward, PRIORITY);
     number(&mut m, CHAIN_POLICY, NF_DROP);
     m
@@ -188,12 +195,11 @@ pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> 
     let (socket, wanted) = (Socket::netfilter()?, user_data(comment));
     let handle_of = |body: &[u8]| {
         let body = body.get(4..)?;
-        let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
         // Older kernels don't filter by chain.
-        let here = text(value(RULE_CHAIN)).as_ref() == Some(&chain.name)
-            && text(value(RULE_TABLE)).as_ref() == Some(&chain.table);
-        let handle = value(RULE_HANDLE).and_then(|v| Some(u64::from_be_bytes(v.try_into().ok()?)));
-        handle.filter(|_| here && value(RULE_USER_DATA) == Some(&wanted[..]))
+        let here = attribute_text(body, RULE_CHAIN) == Some(&chain.name)
+            && attribute_text(body, RULE_TABLE) == Some(&chain.table);
+        let handle = u64::from_be_bytes(attribute(body, RULE_HANDLE)?.try_into().ok()?);
+        (here && attribute(body, RULE_USER_DATA) == Some(&wanted[..])).then_some(handle)
     };
     whole_list(|found| {
         let mut listing = request(GET_RULE, chain.family, 0);
@@ -212,19 +218,16 @@ pub struct Rule {
 impl Rule {
     /// Matches packets that arrived by an interface.
     pub fn came_by(self, interface: &str) -> Self {
-        const META_IIFNAME: u32 = 6;
         self.meta(META_IIFNAME).compare(EQUAL, &padded(interface))
     }
 
     /// Matches packets that leave by an interface.
     pub fn goes_by(self, interface: &str) -> Self {
-        const META_OIFNAME: u32 = 7;
         self.meta(META_OIFNAME).compare(EQUAL, &padded(interface))
     }
 
     /// Matches packets that leave by any other interface.
     pub fn goes_not_by(self, interface: &str) -> Self {
-        const META_OIFNAME: u32 = 7;
         self.meta(META_OIFNAME).compare(NOT_EQUAL, &padded(interface))
     }
 
@@ -236,12 +239,9 @@ impl Rule {
 
     /// Matches packets from a network.
     pub fn sent_from(self, network: IpAddr, prefix: u8) -> Self {
-        let (family, offset, address) = match network {
-            IpAddr::V4(address) => (IPV4, 12, address.octets().to_vec()),
-            IpAddr::V6(address) => (IPV6, 8, address.octets().to_vec()),
-        };
+        let address = octets(network);
         let length = address.len();
-        let loaded = self.of_family(family).payload(NETWORK_HEADER, offset, length as u32);
+        let loaded = self.network_field(network, [12, 8]);
         let mask: Vec<u8> = (0..length).map(|byte| leading_ones(prefix, byte)).collect();
         let masked: Vec<u8> = address.iter().zip(&mask).map(|(byte, mask)| byte & mask).collect();
         loaded.mask(&mask).compare(EQUAL, &masked)
@@ -249,12 +249,14 @@ impl Rule {
 
     /// Matches packets to an address.
     pub fn sent_to(self, address: IpAddr) -> Self {
-        let (family, offset, address) = match address {
-            IpAddr::V4(address) => (IPV4, 16, address.octets().to_vec()),
-            IpAddr::V6(address) => (IPV6, 24, address.octets().to_vec()),
-        };
-        let loaded = self.of_family(family).payload(NETWORK_HEADER, offset, address.len() as u32);
-        loaded.compare(EQUAL, &address)
+        self.network_field(address, [16, 24]).compare(EQUAL, &octets(address))
+    }
+
+    /// Loads an address of packets of this address's family, by its offsets in headers of IPv4 and IPv6.
+    fn network_field(self, address: IpAddr, [v4, v6]: [u32; 2]) -> Self {
+        let offset = if address.is_ipv4() { v4 } else { v6 };
+        let length = octets(address).len() as u32;
+        self.of_family(family_of(address)).payload(NETWORK_HEADER, offset, length)
     }
 
     /// Matches packets of a transport protocol to the ports of a map, see [`port_map`](crate::port_map).
@@ -276,13 +278,9 @@ impl Rule {
     /// port that the map has.
     pub fn redirect_to(self, address: IpAddr) -> Self {
         const DESTINATION: u32 = 1;
-        let (family, address) = match address {
-            IpAddr::V4(address) => (IPV4, address.octets().to_vec()),
-            IpAddr::V6(address) => (IPV6, address.octets().to_vec()),
-        };
-        self.load(REGISTER, &address).expression("nat", |m| {
+        self.load(REGISTER, &octets(address)).expression("nat", |m| {
             number(m, 1, DESTINATION);
-            number(m, 2, u32::from(family));
+            number(m, 2, u32::from(family_of(address)));
             number(m, 3, REGISTER);
             number(m, 5, PORT_REGISTER);
         })
@@ -313,13 +311,11 @@ impl Rule {
 
     /// Drops the packet.
     pub fn discard(self) -> Self {
-        const NF_DROP: u32 = 0;
         self.verdict(NF_DROP)
     }
 
     /// Accepts the packet.
     pub fn accept(self) -> Self {
-        const NF_ACCEPT: u32 = 1;
         self.verdict(NF_ACCEPT)
     }
 
@@ -394,6 +390,17 @@ pub(crate) fn request(kind: u16, family: u8, flags: libc::c_int) -> Message {
     m
 }
 
+fn family_of(address: IpAddr) -> u8 {
+    if address.is_ipv4() { IPV4 } else { IPV6 }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
 /// A byte of a network's mask.
 fn leading_ones(prefix: u8, byte: usize) -> u8 {
     let bits = usize::from(prefix).saturating_sub(8 * byte).min(8);
@@ -425,22 +432,15 @@ fn user_data(comment: &str) -> Vec<u8> {
 fn read_chain(body: &[u8]) -> Option<Chain> {
     let family = *body.first()?;
     let body = body.get(4..)?;
-    let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
-    let hook = value(CHAIN_HOOK).and_then(|hook| {
-        let (_, number) = attributes(hook).find(|(kind, _)| *kind == HOOK_NUMBER)?;
-        Some(u32::from_be_bytes(number.try_into().ok()?))
-    });
+    let text = |kind| attribute_text(body, kind).map(str::to_owned);
+    let hook = attribute(body, CHAIN_HOOK).and_then(|hook| attribute(hook, HOOK_NUMBER));
     Some(Chain {
         family,
-        table: text(value(CHAIN_TABLE))?,
-        name: text(value(CHAIN_NAME))?,
-        kind: text(value(CHAIN_TYPE)).unwrap_or_default(),
-        hook,
+        table: text(CHAIN_TABLE)?,
+        name: text(CHAIN_NAME)?,
+        kind: text(CHAIN_TYPE).unwrap_or_default(),
+        hook: hook.and_then(|number| Some(u32::from_be_bytes(number.try_into().ok()?))),
     })
-}
-
-fn text(value: Option<&[u8]>) -> Option<String> {
-    Some(std::str::from_utf8(value?).ok()?.trim_end_matches('\0').to_owned())
 }
 
 #[cfg(test)]
@@ -485,13 +485,7 @@ mod tests {
             return;
         }
         let (error, after_error, after) = crate::abilities::in_a_new_namespace(|| {
-            let chain = |name: &str| Chain {
-                family: INET,
-                table: "t".to_owned(),
-                name: name.to_owned(),
-                kind: "nat".to_owned(),
-                hook: Some(Hook::PostRouting as u32),
-            };
+            let chain = |name: &str| Chain::new(INET, "t", name, "nat", Hook::PostRouting);
             let rule = || Rule::default().goes_by("a").answers().accept();
             let new = || vec![new_table(INET, "t"), new_nat_chain(&chain("c"), Hook::PostRouting)];
             let mut requests = new();

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::LabError;
+use crate::{LabError, Result};
 
 /// The limit before this process raised it.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
@@ -17,7 +17,7 @@ static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 ///
 /// # Errors
 /// If the system refuses.
-pub fn allow_open_files(count: u64) -> Result<(), LabError> {
+pub fn allow_open_files(count: u64) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     // None means that there is no limit.
     if limit.current.is_none_or(|current| current >= count) {

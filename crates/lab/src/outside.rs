@@ -4,20 +4,15 @@
 //! passes them on; a socket works wherever it is used. The child ends with this process.
 #![allow(unsafe_code)]
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socket_with, socketpair};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-/// Room for one descriptor.
-const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
+use crate::descriptor;
 
 /// The child, until dropped.
 #[derive(Debug)]
@@ -52,17 +47,9 @@ impl OutsideSockets {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let line = line.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         let wanted = [(family == AddressFamily::INET6).into(), (kind == SocketType::DGRAM).into()];
-        let mut none = SendAncillaryBuffer::default();
-        sendmsg(line, &[IoSlice::new(&wanted)], &mut none, SendFlags::NOSIGNAL)?;
-        let mut space = [MaybeUninit::uninit(); ROOM];
-        let mut handed = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0];
-        recvmsg(line, &mut [IoSliceMut::new(&mut byte)], &mut handed, RecvFlags::CMSG_CLOEXEC)?;
-        let mut fds = handed.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-            _ => None,
-        });
-        fds.next().ok_or_else(|| io::Error::other("no socket could be made outside the user namespace"))
+        descriptor::send(line, &wanted, None)?;
+        let socket = descriptor::receive(line, &mut [0], RecvFlags::empty())?;
+        socket.ok_or_else(|| io::Error::other("no socket could be made outside the user namespace"))
     }
 
     /// The folder of that network's tables (proc_net(5)).
@@ -86,21 +73,13 @@ fn serve(line: &OwnedFd) -> ! {
     unsafe { libc::setsid() };
     let mut wanted = [0; 2];
     loop {
-        let mut none = RecvAncillaryBuffer::default();
-        let asked = recvmsg(line, &mut [IoSliceMut::new(&mut wanted)], &mut none, RecvFlags::empty());
-        if !asked.is_ok_and(|asked| asked.bytes == wanted.len()) {
+        if !recv(line, &mut wanted[..], RecvFlags::empty()).is_ok_and(|(bytes, _)| bytes == 2) {
             // SAFETY: ends this process at once, which has nothing to clean up.
             unsafe { libc::_exit(0) };
         }
         let family = if wanted[0] == 0 { AddressFamily::INET } else { AddressFamily::INET6 };
         let kind = if wanted[1] == 0 { SocketType::STREAM } else { SocketType::DGRAM };
-        let made = socket_with(family, kind, SocketFlags::CLOEXEC, None);
-        let fds = made.as_ref().map(|socket| [socket.as_fd()]);
-        let mut space = [MaybeUninit::uninit(); ROOM];
-        let mut handed = SendAncillaryBuffer::new(&mut space);
-        if let Ok(fds) = &fds {
-            handed.push(SendAncillaryMessage::ScmRights(fds));
-        }
-        let _ = sendmsg(line, &[IoSlice::new(&[0])], &mut handed, SendFlags::NOSIGNAL);
+        let made = socket_with(family, kind, SocketFlags::CLOEXEC, None).ok();
+        let _ = descriptor::send(line, &[0], made.as_ref().map(AsFd::as_fd));
     }
 }

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::outside::OutsideSockets;
 use crate::socket_option::reset_on_close;
 use crate::splicing::pending;
-use crate::{LabError, Namespace, StoppableThread};
+use crate::stoppable_thread::{StoppableThread, readable};
+use crate::{Namespace, Result};
 
 /// Most connections of a relay; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 512;
@@ -50,7 +50,7 @@ impl SocketNetwork {
     ///
     /// # Errors
     /// If the process is out of file descriptors.
-    pub fn inside(namespace: &Namespace) -> Result<Self, LabError> {
+    pub fn inside(namespace: &Namespace) -> Result<Self> {
         Ok(Self::Inside(namespace.again()?))
     }
 
@@ -142,19 +142,14 @@ impl Streams {
     /// Serves a connection to its end. However it ends, both sides are closed.
     fn serve(&self, id: u64, client: &TcpStream) {
         if let Ok(server) = self.connect(id) {
-            let both = || {
+            // Relays must not add the delay of Nagle's algorithm.
+            if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
                 std::thread::scope(|scope| {
-                    let back = std::thread::Builder::new()
-                        .name("relay-back".to_owned())
-                        .spawn_scoped(scope, || copy(&server, client));
-                    if back.is_ok() {
+                    let back = std::thread::Builder::new().name("relay-back".to_owned());
+                    if back.spawn_scoped(scope, || copy(&server, client)).is_ok() {
                         copy(client, &server);
                     }
                 });
-            };
-            // Relays must not add the delay of Nagle's algorithm.
-            if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
-                both();
             }
         } else {
             // Nobody listens there: reset the client's connection.
@@ -212,11 +207,7 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream) {
 fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     loop {
-        let mut polls =
-            [stop.as_fd(), listener.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        // A signal wakes it with nothing to accept.
-        let _ = poll(&mut polls, None);
-        if !polls[0].revents().is_empty() {
+        if readable([stop.as_fd(), listener.as_fd()], None)[0] {
             break;
         }
         loop {
@@ -225,7 +216,7 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
                     // Probably out of descriptors: accept a little later.
-                    let _ = poll(&mut polls[..1], Timespec::try_from(PAUSE).ok().as_ref());
+                    readable([stop.as_fd()], Some(PAUSE));
                     break;
                 }
             };
@@ -294,11 +285,7 @@ impl Datagrams {
     fn wait(&self, stop: &OwnedFd) -> Vec<bool> {
         let fixed = [stop.as_fd(), self.socket.as_fd()];
         let all = fixed.into_iter().chain(self.senders.iter().map(|sender| sender.socket.as_fd()));
-        let mut polls: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let silence = Timespec::try_from(SILENCE).ok().filter(|_| !self.senders.is_empty());
-        // A signal wakes it with nothing to read.
-        let _ = poll(&mut polls, silence.as_ref());
-        polls.iter().map(|poll| !poll.revents().is_empty()).collect()
+        readable(all, (!self.senders.is_empty()).then_some(SILENCE))
     }
 
     fn pass_on(&mut self, buffer: &mut [u8]) {
@@ -327,14 +314,8 @@ impl Datagrams {
             self.senders.swap_remove(oldest);
         }
         let asked = (self.to.len() > 1).then(Vec::new);
-        self.senders.push(DatagramSender {
-            address,
-            socket,
-            heard: Instant::now(),
-            place: 0,
-            asked,
-            left: 0,
-        });
+        let heard = Instant::now();
+        self.senders.push(DatagramSender { address, socket, heard, place: 0, asked, left: 0 });
         Some(self.senders.len() - 1)
     }
 }

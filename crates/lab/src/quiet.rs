@@ -9,36 +9,25 @@ fn set(path: &str, value: &str) {
     let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
 }
 
-/// For interfaces created here from now on: no IPv6.
-pub fn without_ipv6() {
-    set("ipv6/conf/default/disable_ipv6", "1");
-}
+/// Names interfaces created here from now on; any other name is that of an interface that exists and is not
+/// yet up.
+pub const NEW: &str = "default";
 
-/// Turns IPv6 off on one interface that exists and is not yet up.
-pub fn without_ipv6_on(interface: &str) {
+/// Turns IPv6 off.
+pub fn without_ipv6(interface: &str) {
     set(&format!("ipv6/conf/{interface}/disable_ipv6"), "1");
 }
 
-/// For interfaces created here from now on: IPv6 with configured addresses only, without router solicitation
-/// and duplicate address detection.
-pub fn with_fixed_ipv6() {
-    fixed_ipv6("default");
-}
-
-/// For interfaces created here from now on: as [`with_fixed_ipv6`], without any packet of the kernel's own.
-pub fn with_silent_ipv6() {
-    silent_ipv6_on("default");
-}
-
-/// IPv6 on one interface that exists and is not yet up: as [`with_fixed_ipv6`], without a link-local address
-/// and without the router groups, both of which cause reports. (Forwarding is another setting.)
-pub fn silent_ipv6_on(interface: &str) {
+/// As [`fixed_ipv6`], without any packet of the kernel's own: without a link-local address and without the
+/// router groups, both of which cause reports. (Forwarding is another setting.)
+pub fn silent_ipv6(interface: &str) {
     fixed_ipv6(interface);
     set(&format!("ipv6/conf/{interface}/addr_gen_mode"), "1");
     set(&format!("ipv6/conf/{interface}/forwarding"), "0");
 }
 
-fn fixed_ipv6(interface: &str) {
+/// IPv6 with configured addresses only, without router solicitation and duplicate address detection.
+pub fn fixed_ipv6(interface: &str) {
     for (setting, value) in [
         ("disable_ipv6", "0"),
         ("accept_ra", "0"),
@@ -63,7 +52,7 @@ pub fn ping_for_all() {
 /// For interfaces created here from now on: settings of a router, whose packets don't follow the kernel's
 /// tables. IPv6 has the link-local address derived from the hardware address, as in Longwire's routers.
 pub fn as_router() {
-    with_fixed_ipv6();
+    fixed_ipv6(NEW);
     set("ipv6/conf/default/addr_gen_mode", "0");
     for which in ["all", "default"] {
         set(&format!("ipv4/conf/{which}/rp_filter"), "0");

@@ -36,13 +36,7 @@ pub struct RelayPorts {
 pub fn redirect(other: Ipv4Addr, redirections: &Redirections) -> io::Result<()> {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const IPV6_LOOPBACK: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
-    let chain = |hook: Hook| Chain {
-        family: INET,
-        table: REDIRECTION.to_owned(),
-        name: format!("{hook:?}").to_lowercase(),
-        kind: "nat".to_owned(),
-        hook: Some(hook as u32),
-    };
+    let chain = |hook: Hook| Chain::new(INET, REDIRECTION, &format!("{hook:?}").to_lowercase(), "nat", hook);
     // Create, delete, create: this replaces any earlier table.
     let new = || new_table(INET, REDIRECTION);
     let mut requests = vec![new(), delete_table(INET, REDIRECTION), new()];

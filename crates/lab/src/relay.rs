@@ -8,12 +8,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::StoppableThread;
+use crate::stoppable_thread::{StoppableThread, readable};
 
 /// Most pending queries; beyond, the oldest is dropped.
 const MAX_QUERIES: usize = 256;
@@ -28,24 +25,12 @@ const BEFORE_NEXT: Duration = Duration::from_secs(2);
 /// Largest message over UDP: more than RFC 6891, section 6.2.3.
 const MAX_MESSAGE: usize = 65_535;
 
-/// A relay that runs until dropped.
-#[derive(Debug)]
-pub struct Relay {
-    _thread: StoppableThread,
-}
-
-impl Relay {
-    /// Listens at `at`, UDP and TCP, and queries `servers` in order, all from the calling thread's namespace.
-    pub fn start(at: SocketAddr, servers: Vec<SocketAddr>) -> io::Result<Self> {
-        Self::serve(UdpSocket::bind(at)?, TcpListener::bind(at)?, servers)
-    }
-
-    fn serve(udp: UdpSocket, tcp: TcpListener, servers: Vec<SocketAddr>) -> io::Result<Self> {
-        udp.set_nonblocking(true)?;
-        tcp.set_nonblocking(true)?;
-        let serve = |stop| Service { stop, udp, tcp, servers, queries: Vec::new() }.run();
-        Ok(Self { _thread: StoppableThread::start("names", serve)? })
-    }
+/// Listens by these, and queries `servers` in order from the calling thread's namespace.
+pub fn start(udp: UdpSocket, tcp: TcpListener, servers: Vec<SocketAddr>) -> io::Result<StoppableThread> {
+    udp.set_nonblocking(true)?;
+    tcp.set_nonblocking(true)?;
+    let serve = |stop| Service { stop, udp, tcp, servers, queries: Vec::new() }.run();
+    StoppableThread::start("names", serve)
 }
 
 struct Query {
@@ -67,7 +52,7 @@ struct Service {
 
 impl Service {
     fn run(&mut self) {
-        let connections = Arc::new(AtomicUsize::new(0));
+        let connections = Arc::new(());
         let mut buffer = vec![0; MAX_MESSAGE];
         loop {
             let ready = self.wait();
@@ -88,13 +73,8 @@ impl Service {
     fn wait(&self) -> Vec<bool> {
         let fixed = [self.stop.as_fd(), self.udp.as_fd(), self.tcp.as_fd()];
         let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_fd()));
-        let mut polls: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let first = self.queries.iter().map(|query| query.deadline).min();
-        let left = |first: Instant| first.saturating_duration_since(Instant::now());
-        let timeout = first.and_then(|first| Timespec::try_from(left(first)).ok());
-        // A signal wakes it with nothing to read.
-        let _ = poll(&mut polls, timeout.as_ref());
-        polls.iter().map(|p| !p.revents().is_empty()).collect()
+        readable(all, first.map(|first| first.saturating_duration_since(Instant::now())))
     }
 
     fn take_queries(&mut self, buffer: &mut [u8]) {
@@ -126,35 +106,29 @@ impl Service {
                 if ready.get(i).copied().unwrap_or(false) { query.socket.recv(buffer) } else { Ok(0) };
             match answer {
                 Ok(0) if query.deadline > now => self.queries.push(query),
-                // Silent: perhaps the next one answers.
-                Ok(0) => self.queries.extend(self.ask(query.client, query.message, query.server + 1)),
-                // A client that is gone needs no answer.
-                Ok(n) => drop(self.udp.send_to(&buffer[..n], query.client)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.queries.push(query),
-                Err(_) => {
-                    // Refused: nobody listens there.
+                // Silent, or refused because nobody listens there: perhaps the next one answers.
+                Ok(0) | Err(_) => {
                     self.queries.extend(self.ask(query.client, query.message, query.server + 1));
                 }
+                // A client that is gone needs no answer.
+                Ok(n) => drop(self.udp.send_to(&buffer[..n], query.client)),
             }
         }
     }
 
-    fn take_connections(&self, connections: &Arc<AtomicUsize>) {
+    /// Serves connections, each of which holds a clone of `connections`.
+    fn take_connections(&self, connections: &Arc<()>) {
         while let Ok((client, _)) = self.tcp.accept() {
-            if connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
+            if Arc::strong_count(connections) > MAX_CONNECTIONS {
                 continue;
             }
-            let servers = self.servers.clone();
-            let count = Arc::clone(connections);
-            count.fetch_add(1, Ordering::Relaxed);
-            let served = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
-                // However it ends, the client sees its connection close and asks again.
+            let (servers, counted) = (self.servers.clone(), Arc::clone(connections));
+            // However it ends, the client sees its connection close and asks again.
+            let _ = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
                 let _ = serve(client, &servers);
-                count.fetch_sub(1, Ordering::Relaxed);
+                drop(counted);
             });
-            if served.is_err() {
-                connections.fetch_sub(1, Ordering::Relaxed);
-            }
         }
     }
 }
@@ -212,7 +186,7 @@ mod tests {
         let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at_relay = udp.local_addr().unwrap();
-        let relay = Relay::serve(udp, TcpListener::bind(at_relay).unwrap(), vec![dead, at]).unwrap();
+        let relay = start(udp, TcpListener::bind(at_relay).unwrap(), vec![dead, at]).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.send_to(b"query", at_relay).unwrap();
         let mut buffer = [0; 100];

@@ -122,16 +122,8 @@ fn awaited() -> libc::sigset_t {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in [
-            ASK.as_raw(),
-            END.as_raw(),
-            libc::SIGCHLD,
-            libc::SIGTERM,
-            libc::SIGINT,
-            libc::SIGHUP,
-            libc::SIGQUIT,
-        ] {
-            libc::sigaddset(&raw mut set, signal);
+        for signal in [ASK, END, Signal::CHILD, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+            libc::sigaddset(&raw mut set, signal.as_raw());
         }
         set
     }

@@ -15,8 +15,8 @@ use rustix::io::ioctl_fionread;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use serde::{Deserialize, Serialize};
 
-use crate::state::{LabLock, OwnerProcess, folder_of, write_whole};
-use crate::{Host, LabError, socket_option};
+use crate::state::{LabLock, OwnerProcess, folder_of, read_saved, write_whole};
+use crate::{Host, LabError, Result, socket_option};
 
 /// Numbers of linux/tcp.h and linux/sockios.h that are not among libc's on every platform.
 const TCP_REPAIR: libc::c_int = 19;
@@ -147,7 +147,7 @@ impl<'l> PlainTcp<'l> {
     ///
     /// # Errors
     /// If the settings or the lab's state can't be read or written.
-    pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self, LabError> {
+    pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self> {
         let own = Self { instance, host, user: OwnerProcess::this_process()? };
         own.change(&LabLock::acquire()?, |kept| {
             kept.users.retain(|user| !user.is_dead());
@@ -173,13 +173,9 @@ impl<'l> PlainTcp<'l> {
         &self,
         _guard: &LabLock,
         act: impl FnOnce(&mut SavedHost) -> io::Result<()> + Send,
-    ) -> Result<(), LabError> {
+    ) -> Result<()> {
         let path = folder_of(self.instance).join(KEPT);
-        let mut all: SavedHosts = match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => SavedHosts::new(),
-            text => serde_json::from_slice(&text.map_err(doing())?)
-                .map_err(|e| LabError::State { path: path.clone(), reason: e.to_string() })?,
-        };
+        let mut all: SavedHosts = read_saved(&path, doing())?;
         let kept = all.entry(self.host.name().to_owned()).or_default();
         self.host.run(|| act(kept))?.map_err(doing())?;
         all.retain(|_, kept| !kept.users.is_empty());

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longwire_rundir::{Lock, LockError, Patience, own_uid};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::Directory;
 use crate::host::HostState;
 use crate::names::{check_instance, check_name, is_interface};
 use crate::namespace::NamespaceId;
-use crate::{LabError, Network, processes};
+use crate::{LabError, Network, Result, processes};
 
 /// The directory of labs' states.
 pub const ROOT: &str = "/run/longwire";
@@ -54,7 +55,7 @@ impl LabState {
     }
 
     /// Writes the state, atomically for readers.
-    pub fn write(&self, _guard: &LabLock) -> Result<(), LabError> {
+    pub fn write(&self, _guard: &LabLock) -> Result<()> {
         let folder = folder_of(&self.instance);
         let doing = || LabError::system(format!("writing {}", folder.display()));
         fs::create_dir_all(&folder).map_err(doing())?;
@@ -63,14 +64,14 @@ impl LabState {
     }
 
     /// Reads the state of a lab; `None` when there is no such lab.
-    pub fn read(instance: &str) -> Result<Option<Self>, LabError> {
+    pub fn read(instance: &str) -> Result<Option<Self>> {
         match Self::root()? {
             Some(root) => Self::read_in(&root, instance),
             None => Ok(None),
         }
     }
 
-    fn read_in(root: &Directory, instance: &str) -> Result<Option<Self>, LabError> {
+    fn read_in(root: &Directory, instance: &str) -> Result<Option<Self>> {
         // As shown to people; `root` may be another process's.
         let path = folder_of(instance).join(FILE);
         let text = match root.inside(instance).and_then(|folder| folder.read(FILE)) {
@@ -114,7 +115,7 @@ impl LabState {
     }
 
     /// Every lab's state, by name. Folders without a readable state are ignored: they may not be ours.
-    pub fn read_all() -> Result<Vec<Self>, LabError> {
+    pub fn read_all() -> Result<Vec<Self>> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         Self::read_all_in(&root).map_err(LabError::system(format!("reading {ROOT}")))
     }
@@ -134,7 +135,7 @@ impl LabState {
     }
 
     /// The folder of this user's labs; none if it does not exist or is another user's.
-    fn root() -> Result<Option<Directory>, LabError> {
+    fn root() -> Result<Option<Directory>> {
         let doing = || LabError::system(format!("reading {ROOT}"));
         let opened = Directory::open(Path::new(RUN)).and_then(|run| run.inside(FOLDER));
         let root = match opened {
@@ -148,7 +149,7 @@ impl LabState {
 
     /// Folders with an unfinished state: of a process that is writing its first one, or was killed while it
     /// did.
-    pub fn unfinished() -> Result<Vec<PathBuf>, LabError> {
+    pub fn unfinished() -> Result<Vec<PathBuf>> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         let names = root.names().map_err(LabError::system(format!("listing {ROOT}")))?;
         let is_unfinished = |folder: &PathBuf| {
@@ -161,7 +162,7 @@ impl LabState {
     }
 
     /// Removes unfinished states of killed processes. Nobody writes one now: that requires the guard.
-    pub fn remove_unfinished(_guard: &LabLock) -> Result<(), LabError> {
+    pub fn remove_unfinished(_guard: &LabLock) -> Result<()> {
         for folder in Self::unfinished()? {
             let new = folder.join(NEW);
             let removed = if new.exists() { fs::remove_file(new) } else { Ok(()) };
@@ -173,14 +174,10 @@ impl LabState {
     }
 
     /// Removes the state, last of all.
-    pub fn remove(&self, _guard: &LabLock) -> Result<(), LabError> {
+    pub fn remove(&self, _guard: &LabLock) -> Result<()> {
         let folder = folder_of(&self.instance);
-        match fs::remove_dir_all(&folder) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(LabError::system(format!("removing {}", folder.display()))(e))
-            }
-            _ => Ok(()),
-        }
+        let doing = LabError::system(format!("removing {}", folder.display()));
+        unless_missing(fs::remove_dir_all(&folder)).map_err(doing)
     }
 }
 
@@ -211,6 +208,23 @@ pub fn folder_of(instance: &str) -> PathBuf {
     Path::new(ROOT).join(instance)
 }
 
+/// Result of removing a file or folder, which may be gone already.
+pub fn unless_missing(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// What is saved in a file; nothing if there is none.
+pub fn read_saved<T: Default + DeserializeOwned>(
+    path: &Path,
+    doing: impl FnOnce(io::Error) -> LabError,
+) -> Result<T> {
+    match fs::read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        text => serde_json::from_slice(&text.map_err(doing)?)
+            .map_err(|e| LabError::State { path: path.to_owned(), reason: e.to_string() }),
+    }
+}
+
 /// Writes a file atomically for readers.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
@@ -237,7 +251,7 @@ pub struct OwnerProcess {
 
 impl OwnerProcess {
     /// This process.
-    pub fn this_process() -> Result<Self, LabError> {
+    pub fn this_process() -> Result<Self> {
         let pid = std::process::id();
         let doing = || LabError::system("reading this process's entry in /proc");
         let pid_namespace = NamespaceId::at(Path::new("/proc/self/ns/pid")).map_err(doing())?;
@@ -317,16 +331,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 impl LabLock {
     /// Waits for the lock, unless the user ends this process.
-    pub fn acquire() -> Result<Self, LabError> {
+    pub fn acquire() -> Result<Self> {
         Self::within(Patience { limit: PATIENCE, interruptible: true })
     }
 
     /// Waits for the lock to remove something, also after a signal, because removal follows it.
-    pub fn acquire_to_remove() -> Result<Self, LabError> {
+    pub fn acquire_to_remove() -> Result<Self> {
         Self::within(Patience { limit: PATIENCE, interruptible: false })
     }
 
-    fn within(patience: Patience) -> Result<Self, LabError> {
+    fn within(patience: Patience) -> Result<Self> {
         let doing = || LabError::system(format!("locking {ROOT}"));
         let root = Path::new(ROOT);
         longwire_rundir::prepare(root).map_err(|error| doing()(error.into()))?;

@@ -1,10 +1,11 @@
-//! A thread that ends when its owner drops it.
+//! A thread that ends when its owner drops it, and what it waits for.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// A thread that runs until dropped.
 #[derive(Debug)]
@@ -35,4 +36,12 @@ impl Drop for StoppableThread {
             let _ = thread.join();
         }
     }
+}
+
+/// Which of these are readable or closed, as soon as one is, or after this time. A signal ends it early.
+pub fn readable<'a>(fds: impl IntoIterator<Item = BorrowedFd<'a>>, limit: Option<Duration>) -> Vec<bool> {
+    let mut polls: Vec<_> = fds.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let _ = poll(&mut polls, limit.as_ref());
+    polls.iter().map(|poll| !poll.revents().is_empty()).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use longwire_netlink::{Message, Socket, attributes, u32_at};
+use longwire_netlink::{Message, Socket, attribute, u32_at};
 
 /// `NFNL_SUBSYS_CTNETLINK`.
 const SUBSYSTEM: u16 = 1;
@@ -37,16 +37,15 @@ pub fn forget_unanswered(ports: &BTreeSet<u16>) -> io::Result<()> {
 
 /// The request that removes a flow, if it is such a one.
 fn forgetting(body: &[u8], ports: &BTreeSet<u16>) -> Option<Message> {
-    let find = |bytes, wanted| attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value));
     // `struct nfgenmsg` is first, with the family.
     let (&family, flow) = (body.first()?, body.get(4..)?);
-    let tuple = find(flow, TUPLE)?;
-    let (addresses, own) = (find(tuple, ADDRESSES)?, find(tuple, PORTS)?);
-    let to_loopback = find(addresses, V4_DESTINATION) == Some(&Ipv4Addr::LOCALHOST.octets())
-        || find(addresses, V6_DESTINATION) == Some(&Ipv6Addr::LOCALHOST.octets());
-    let is_udp = find(own, PROTOCOL) == Some(&[libc::IPPROTO_UDP as u8]);
-    let port = u16::from_be_bytes(find(own, DESTINATION_PORT)?.try_into().ok()?);
-    let status = u32::from_be(u32_at(find(flow, STATUS)?, 0)?);
+    let tuple = attribute(flow, TUPLE)?;
+    let (addresses, own) = (attribute(tuple, ADDRESSES)?, attribute(tuple, PORTS)?);
+    let to_loopback = attribute(addresses, V4_DESTINATION) == Some(&Ipv4Addr::LOCALHOST.octets())
+        || attribute(addresses, V6_DESTINATION) == Some(&Ipv6Addr::LOCALHOST.octets());
+    let is_udp = attribute(own, PROTOCOL) == Some(&[libc::IPPROTO_UDP as u8]);
+    let port = u16::from_be_bytes(attribute(own, DESTINATION_PORT)?.try_into().ok()?);
+    let status = u32::from_be(u32_at(attribute(flow, STATUS)?, 0)?);
     let is_stale = to_loopback && is_udp && ports.contains(&port) && status & ANSWERED_OR_TRANSLATED == 0;
     is_stale.then(|| {
         let mut m = message(DELETE, family);

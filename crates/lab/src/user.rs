@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::LabError;
 use crate::namespace::on_a_thread;
 use crate::system_call::checked;
+use crate::{LabError, Result};
 
 /// A user of this machine's user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl User {
     ///
     /// # Errors
     /// If there is none.
-    pub fn find(name: &str) -> Result<Self, LabError> {
+    pub fn find(name: &str) -> Result<Self> {
         let unknown = || LabError::UnknownUser(name.to_owned());
         let text = CString::new(name).map_err(|_| unknown())?;
         let mut found = look_up(|entry, buffer, result| {

@@ -27,7 +27,7 @@ use crate::names::check_instance;
 use crate::namespace::{NAMES, unshare};
 use crate::process_namespaces::ProcessNamespaces;
 use crate::state::ROOT;
-use crate::{LabError, LabInfo};
+use crate::{LabError, LabInfo, Result};
 
 const RUN: &str = "/run";
 
@@ -69,7 +69,7 @@ fn put(file: &CStr, text: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If the process has several threads, or the system doesn't allow user namespaces. In the latter case the
 /// process may be half inside and should end.
-pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
+pub fn enter_user_namespace() -> Result<OwnUser> {
     check_single_thread()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS)
@@ -94,7 +94,7 @@ pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
 ///
 /// # Errors
 /// If the process has several threads, or isn't allowed in.
-pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
+pub fn join_user_namespace(instance: &str) -> Result<bool> {
     check_instance(instance)?;
     let holds =
         |namespaces: &ProcessNamespaces| namespaces.states().iter().any(|state| state.instance == instance);
@@ -119,7 +119,7 @@ pub fn private_labs() -> Vec<LabInfo> {
     found
 }
 
-fn check_single_thread() -> Result<(), LabError> {
+fn check_single_thread() -> Result<()> {
     // A thread that has been joined may not yet have left the process.
     const LEAVING: Duration = Duration::from_millis(1);
     const LOOKS: u32 = 100;

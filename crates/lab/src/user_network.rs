@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::LabError;
 use crate::free_network::has_way_out;
 use crate::resolver::Resolver;
+use crate::{LabError, Result};
 
 /// Time limit for setting up its interface.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ impl UserNetwork {
     ///
     /// # Errors
     /// If no process can be started.
-    pub fn prepare() -> Result<Option<Self>, LabError> {
+    pub fn prepare() -> Result<Option<Self>> {
         let path = env::var_os("PATH").unwrap_or_default();
         let all = [Program::Pasta, Program::Slirp4netns];
         let Some(program) = all.into_iter().find(|program| is_in(&path, program.name())) else {
@@ -73,7 +73,7 @@ impl UserNetwork {
     ///
     /// # Errors
     /// If it ends, or does not set up its interface in time.
-    pub fn start(&mut self) -> Result<(), LabError> {
+    pub fn start(&mut self) -> Result<()> {
         let name = self.program.name();
         let mut input = self.input.as_ref();
         let told = input.as_mut().map_or(Ok(()), |input| input.write_all(b"begin\n"));

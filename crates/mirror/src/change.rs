@@ -94,7 +94,7 @@ impl Change {
     pub fn carry_out(self, router: &mut Router, now: Nanos) -> bool {
         match self {
             Self::Up { port, up } => router.set_up(port, up),
-            Self::Addresses { port, v4, v6 } => router.set_addresses(port, v4, v6).is_ok(),
+            Self::Addresses { port, v4, v6 } => router.set_addresses(port, (v4, v6)).is_ok(),
             Self::Route { to, way } => route(router, to, way),
             Self::Neighbour { port, address, mac: Some((mac, known)) } => {
                 router.note_neighbour(port, address, mac, known, now)
@@ -109,38 +109,29 @@ impl Change {
 
 fn route(router: &mut Router, to: Destination, way: Option<RouteHops>) -> bool {
     match to.address {
-        IpAddr::V4(address) => {
-            let Ok(prefix) = Prefix::<u32>::new(address.to_bits(), to.prefix) else { return false };
-            match way {
-                Some(way) => router.add_route_v4(prefix, way).is_ok(),
-                None => {
-                    router.remove_route_v4(prefix);
-                    true
-                }
+        IpAddr::V4(address) => Prefix::<u32>::new(address.to_bits(), to.prefix).is_ok_and(|to| match way {
+            Some(way) => router.add_route_v4(to, way).is_ok(),
+            None => {
+                router.remove_route_v4(to);
+                true
             }
-        }
-        IpAddr::V6(address) => {
-            let Ok(prefix) = Prefix::<u128>::new(address.to_bits(), to.prefix) else { return false };
-            match way {
-                Some(way) => router.add_route_v6(prefix, way).is_ok(),
-                None => {
-                    router.remove_route_v6(prefix);
-                    true
-                }
+        }),
+        IpAddr::V6(address) => Prefix::<u128>::new(address.to_bits(), to.prefix).is_ok_and(|to| match way {
+            Some(way) => router.add_route_v6(to, way).is_ok(),
+            None => {
+                router.remove_route_v6(to);
+                true
             }
-        }
+        }),
     }
 }
 
 /// All routes of a router.
 pub fn routes_of(router: &Router) -> Vec<(Destination, RouteHops)> {
-    let v4 = router
-        .routes_v4()
-        .filter_map(|(to, way)| Some((Destination::new(IpAddr::V4(to.address().into()), to.bits())?, way)));
-    let v6 = router
-        .routes_v6()
-        .filter_map(|(to, way)| Some((Destination::new(IpAddr::V6(to.address().into()), to.bits())?, way)));
-    v4.chain(v6).collect()
+    let v4 = router.routes_v4().map(|(to, way)| (IpAddr::V4(to.address().into()), to.bits(), way));
+    let v6 = router.routes_v6().map(|(to, way)| (IpAddr::V6(to.address().into()), to.bits(), way));
+    let both = v4.chain(v6);
+    both.filter_map(|(address, bits, way)| Some((Destination::new(address, bits)?, way))).collect()
 }
 
 /// The recipient of changes, which applies them between two batches of packets.

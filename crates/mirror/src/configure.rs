@@ -55,10 +55,7 @@ pub fn configure(ports: &[PortSpec], routes: &[RouteSpec]) -> io::Result<Vec<u32
         }
         indices.push(index);
     }
-    let mut requests = Vec::with_capacity(routes.len());
-    for one in routes {
-        requests.push(one.request()?);
-    }
+    let requests = routes.iter().map(RouteSpec::request).collect::<io::Result<_>>()?;
     let refused = socket.requests(requests)?.into_iter().zip(routes).find_map(|(end, one)| Some((end?, one)));
     match refused {
         Some((error, one)) => Err(telling(&format!("adding the route to {}", one.to))(error)),

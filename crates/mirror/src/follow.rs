@@ -2,15 +2,15 @@
 
 use crate::change::{Change, Destination, Target};
 use crate::message::{RTNLGRP_NEXTHOP, read};
-use crate::stats::{Counters, MirrorStats, count};
+use crate::stats::{MirrorStats, count, held};
 use crate::view::View;
 use longwire_lab::{LabError, Namespace};
 use longwire_netlink::{LONGEST, Socket, address, link, neighbour, route, split_reply};
 use longwire_router::RouteHops;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub struct Pair {
 /// A namespace that is being mirrored. Dropping it stops the mirroring; the router keeps its state.
 #[derive(Debug)]
 pub struct Mirror {
-    counters: Arc<Counters>,
+    stats: Arc<Mutex<MirrorStats>>,
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,8 +84,7 @@ impl Mirror {
         };
         let doing = |source| LabError::System { doing: "listening to a router's namespace".into(), source };
         let (heard, asked) = namespace.run(open)?.map_err(doing)?;
-        let counters = Arc::new(Counters::default());
-        let ending = Arc::new(AtomicBool::new(false));
+        let (stats, ending) = (Arc::<Mutex<MirrorStats>>::default(), Arc::<AtomicBool>::default());
         let mut follower = Follower {
             heard,
             asked,
@@ -93,21 +92,17 @@ impl Mirror {
             told: BTreeMap::new(),
             sound: false,
             target,
-            counters: Arc::clone(&counters),
+            stats: Arc::clone(&stats),
             ending: Arc::clone(&ending),
         };
-        let thread = std::thread::Builder::new()
-            .name("mirror".into())
-            .spawn(move || {
-                follower.run();
-            })
-            .map_err(doing)?;
-        Ok(Self { counters, ending, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("mirror".into());
+        let thread = thread.spawn(move || _ = follower.run()).map_err(doing)?;
+        Ok(Self { stats, ending, thread: Some(thread) })
     }
 
     /// Counters so far.
     pub fn stats(&self) -> MirrorStats {
-        self.counters.read()
+        *held(&self.stats)
     }
 }
 
@@ -130,7 +125,7 @@ struct Follower {
     /// Whether the view is complete: the last dump was finished.
     sound: bool,
     target: Box<dyn Target>,
-    counters: Arc<Counters>,
+    stats: Arc<Mutex<MirrorStats>>,
     ending: Arc<AtomicBool>,
 }
 
@@ -168,20 +163,14 @@ impl Follower {
         for number in 0..MOST_READ {
             let received =
                 if number == 0 { self.heard.receive(buffer) } else { self.heard.try_receive(buffer) };
-            let (datagram, of_the_kernel) = match received {
-                Ok(received) => received,
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::ENOBUFS) => {
-                        count(&self.counters.overflows);
-                        return false;
-                    }
-                    _ => return complete,
-                },
-            };
-            if of_the_kernel {
-                complete &= note(&mut self.view, &self.counters, datagram);
-            } else {
-                count(&self.counters.foreign);
+            match received {
+                Ok((datagram, true)) => complete &= note(&mut self.view, &self.stats, datagram),
+                Ok((_, false)) => count(&self.stats, |stats| &mut stats.foreign),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    count(&self.stats, |stats| &mut stats.overflows);
+                    return false;
+                }
+                Err(_) => return complete,
             }
         }
         complete
@@ -189,7 +178,7 @@ impl Follower {
 
     /// Dumps everything. Returns none if that failed, and false if changes interrupted the dump.
     fn dump(&mut self, buffer: &mut [u8]) -> Option<bool> {
-        count(&self.counters.dumps);
+        count(&self.stats, |stats| &mut stats.dumps);
         self.skip(buffer);
         for _ in 0..ATTEMPTS {
             self.view.forget();
@@ -216,15 +205,15 @@ impl Follower {
     }
 
     fn ask_for_all(&mut self) -> io::Result<bool> {
-        let Self { asked, view, counters, .. } = self;
+        let Self { asked, view, stats, .. } = self;
         let mut whole = true;
         for listing in [link::list(), address::list(), route::list(), neighbour::list()] {
             whole &= asked.dump(listing, |kind, body| {
-                count(&counters.messages);
+                count(stats, |stats| &mut stats.messages);
                 match read(kind, 0, body) {
                     // A dump only contains what exists, never removals.
                     Ok(told) => told.into_iter().for_each(|told| _ = view.note(told)),
-                    Err(_) => count(&counters.malformed),
+                    Err(_) => count(stats, |stats| &mut stats.malformed),
                 }
             })?;
         }
@@ -244,7 +233,7 @@ impl Follower {
             }
             let done = self.target.apply(chunk.to_vec())?;
             for (change, done) in chunk.iter().zip(done) {
-                count(if done { &self.counters.changes } else { &self.counters.refused });
+                count(&self.stats, |stats| if done { &mut stats.changes } else { &mut stats.refused });
                 if let (Change::Route { to, way }, true) = (change, done) {
                     match way {
                         Some(way) => self.told.insert(*to, way.clone()),
@@ -253,26 +242,26 @@ impl Follower {
                 }
             }
         }
-        self.counters.routes.store(self.told.len() as u64, Ordering::Relaxed);
-        self.counters.neighbours.store(self.view.neighbours() as u64, Ordering::Relaxed);
+        let mut stats = held(&self.stats);
+        (stats.routes, stats.neighbours) = (self.told.len() as u64, self.view.neighbours() as u64);
         Some(())
     }
 }
 
 /// Reads a datagram of the kernel. Returns false if a dump is needed.
-fn note(view: &mut View, counters: &Counters, datagram: &[u8]) -> bool {
+fn note(view: &mut View, stats: &Mutex<MirrorStats>, datagram: &[u8]) -> bool {
     let (mut rest, mut complete) = (datagram, true);
     while !rest.is_empty() {
-        count(&counters.messages);
+        count(stats, |stats| &mut stats.messages);
         let Some((message, tail)) = split_reply(rest) else {
-            count(&counters.malformed);
+            count(stats, |stats| &mut stats.malformed);
             return false;
         };
         rest = tail;
         match read(message.kind, message.flags, message.body) {
             Ok(told) => complete &= told.is_none_or(|told| view.note(told)),
             Err(_) => {
-                count(&counters.malformed);
+                count(stats, |stats| &mut stats.malformed);
                 complete = false;
             }
         }

@@ -1,6 +1,6 @@
 //! Statistics of a mirror.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Counters of a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,39 +42,12 @@ impl MirrorStats {
     }
 }
 
-/// Shared counters, written by the mirror's thread and read by others.
-#[derive(Debug, Default)]
-pub struct Counters {
-    pub messages: AtomicU64,
-    pub dumps: AtomicU64,
-    pub overflows: AtomicU64,
-    pub malformed: AtomicU64,
-    pub foreign: AtomicU64,
-    pub changes: AtomicU64,
-    pub refused: AtomicU64,
-    pub routes: AtomicU64,
-    pub neighbours: AtomicU64,
+/// Increments a counter.
+pub fn count(stats: &Mutex<MirrorStats>, counter: impl FnOnce(&mut MirrorStats) -> &mut u64) {
+    *counter(&mut held(stats)) += 1;
 }
 
-/// Increments a counter. Only the mirror's thread does, and no other memory access depends on the order.
-pub fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-impl Counters {
-    /// The current counters.
-    pub fn read(&self) -> MirrorStats {
-        let at = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        MirrorStats {
-            messages: at(&self.messages),
-            dumps: at(&self.dumps),
-            overflows: at(&self.overflows),
-            malformed: at(&self.malformed),
-            foreign: at(&self.foreign),
-            changes: at(&self.changes),
-            refused: at(&self.refused),
-            routes: at(&self.routes),
-            neighbours: at(&self.neighbours),
-        }
-    }
+/// The counters, which the mirror's thread writes and others read.
+pub fn held(stats: &Mutex<MirrorStats>) -> MutexGuard<'_, MirrorStats> {
+    stats.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! Addresses of interfaces (linux/if_addr.h).
 
-use crate::message::{Malformed, Message, attributes, family, ip, u32_at, width, zero};
+use crate::message::{Malformed, Message, attribute, family, ip, u32_at, width, zero};
 use std::net::IpAddr;
 
 /// Bytes of `struct ifaddrmsg`.
@@ -46,16 +46,9 @@ impl Address {
         if prefix > width(zero) {
             return Err(Malformed);
         }
-        let (mut local, mut other) = (None, None);
-        for (kind, value) in attributes(&body[HEADER..]) {
-            match kind {
-                libc::IFA_LOCAL => local = Some(ip(family, value)?),
-                libc::IFA_ADDRESS => other = Some(ip(family, value)?),
-                _ => {}
-            }
-        }
+        let of = |kind| attribute(&body[HEADER..], kind).map(|value| ip(family, value)).transpose();
         // On point-to-point links IFA_LOCAL is the interface's own address; IPv6 has only IFA_ADDRESS.
-        let address = local.or(other).ok_or(Malformed)?;
+        let address = of(libc::IFA_LOCAL)?.or(of(libc::IFA_ADDRESS)?).ok_or(Malformed)?;
         Ok(Some(Self { index, address, prefix }))
     }
 }

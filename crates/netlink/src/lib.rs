@@ -26,7 +26,9 @@ mod socket;
 
 pub use address::Address;
 pub use link::{Link, LinkSettings, interface_index, interface_name};
-pub use message::{Malformed, Message, Reply, attributes, split_reply, u16_at, u32_at};
+pub use message::{
+    Malformed, Message, Reply, attribute, attribute_text, attributes, split_reply, u16_at, u32_at,
+};
 pub use neighbour::Neighbour;
 pub use route::{Hop, Route};
 pub use socket::{LONGEST, Socket};

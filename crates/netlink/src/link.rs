@@ -94,6 +94,14 @@ pub fn delete_group(group: u32) -> Message {
     m
 }
 
+/// Removes an interface of the calling thread's namespace; see [`unless_gone`].
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn remove(name: &str) -> io::Result<()> {
+    unless_gone(interface_index(name).and_then(|index| Socket::route()?.request(delete(index))))
+}
+
 /// Result of removing links. It is no error that a link is already gone: a veth's other end may remove it at
 /// any moment.
 ///

@@ -135,6 +135,16 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// The value of the first attribute of a type.
+pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value))
+}
+
+/// The text of the first attribute of a type, without its terminating zero.
+pub fn attribute_text(bytes: &[u8], wanted: u16) -> Option<&str> {
+    Some(std::str::from_utf8(attribute(bytes, wanted)?).ok()?.trim_end_matches('\0'))
+}
+
 /// Result of an acknowledgement: success, or the error with its reason.
 pub(crate) fn acknowledgement(flags: u16, body: &[u8]) -> io::Result<()> {
     let code = u32_at(body, 0).ok_or(io::ErrorKind::UnexpectedEof)?.cast_signed();
@@ -145,7 +155,7 @@ pub(crate) fn acknowledgement(flags: u16, body: &[u8]) -> io::Result<()> {
     // With NETLINK_CAP_ACK, only the request's header is echoed before the attributes.
     let has_words = i32::from(flags) & libc::NLM_F_ACK_TLVS != 0;
     let words = body.get(4 + HEADER..).filter(|_| has_words).and_then(|a| {
-        let (_, text) = attributes(a).find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG)?;
+        let text = attribute(a, NLMSGERR_ATTR_MSG)?;
         Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
     });
     // The kernel's text replaces only error numbers on which no caller depends.

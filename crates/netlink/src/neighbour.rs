@@ -1,6 +1,6 @@
 //! Neighbours (linux/neighbour.h): hardware addresses of IP addresses on a link.
 
-use crate::message::{Malformed, Message, attributes, family, ip, u16_at, u32_at, zero};
+use crate::message::{Malformed, Message, attribute, family, ip, u16_at, u32_at, zero};
 use std::net::IpAddr;
 
 /// Bytes of `struct ndmsg`: family, padding, interface, state, flags, type.
@@ -52,15 +52,10 @@ impl Neighbour {
         if zero(family).is_none() {
             return Ok(None);
         }
-        let (mut address, mut mac) = (None, None);
-        for (kind, value) in attributes(&body[HEADER..]) {
-            match kind {
-                libc::NDA_DST => address = Some(ip(family, value)?),
-                // Other lengths belong to other kinds of links.
-                libc::NDA_LLADDR => mac = value.try_into().ok(),
-                _ => {}
-            }
-        }
-        Ok(Some(Self { index, address: address.ok_or(Malformed)?, mac, state }))
+        let of = |kind| attribute(&body[HEADER..], kind);
+        let address = ip(family, of(libc::NDA_DST).ok_or(Malformed)?)?;
+        // Other lengths belong to other kinds of links.
+        let mac = of(libc::NDA_LLADDR).and_then(|value| value.try_into().ok());
+        Ok(Some(Self { index, address, mac, state }))
     }
 }

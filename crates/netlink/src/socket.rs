@@ -136,10 +136,10 @@ impl Socket {
         let sequence = next(&mut last);
         self.send(question.finish(sequence))?;
         let length = loop {
-            let (length, of_the_kernel) = self.fill(buffer, libc::MSG_DONTWAIT)?;
-            let reply = split_reply(&buffer[..length]).filter(|_| of_the_kernel);
+            let (datagram, of_the_kernel) = self.try_receive(buffer)?;
+            let reply = split_reply(datagram).filter(|_| of_the_kernel);
             if reply.is_some_and(|(reply, _)| reply.sequence == sequence) {
-                break length;
+                break datagram.len();
             }
         };
         let (reply, _) = split_reply(&buffer[..length]).ok_or(io::ErrorKind::InvalidData)?;
@@ -171,8 +171,7 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` on a timeout; `ENOBUFS` if messages were lost because the buffer was full.
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<(&'b [u8], bool)> {
-        let (length, of_the_kernel) = self.fill(buffer, 0)?;
-        Ok((&buffer[..length], of_the_kernel))
+        self.receive_with(buffer, 0)
     }
 
     /// Reads the next datagram as [`Socket::receive`] does, without waiting.
@@ -180,13 +179,12 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` if there is none; `ENOBUFS` if messages were lost because the buffer was full.
     pub fn try_receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<(&'b [u8], bool)> {
-        let (length, of_the_kernel) = self.fill(buffer, libc::MSG_DONTWAIT)?;
-        Ok((&buffer[..length], of_the_kernel))
+        self.receive_with(buffer, libc::MSG_DONTWAIT)
     }
 
-    fn fill(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<(usize, bool)> {
+    fn receive_with<'b>(&self, buffer: &'b mut [u8], flags: libc::c_int) -> io::Result<(&'b [u8], bool)> {
         let (length, from) = self.socket.recv_from(&mut &mut *buffer, flags)?;
-        Ok((length.min(buffer.len()), from.port_number() == 0))
+        Ok((&buffer[..length.min(buffer.len())], from.port_number() == 0))
     }
 
     fn send(&self, bytes: &[u8]) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! BPF programs, loaded with the bare `bpf(2)` system call.
 #![allow(unsafe_code)]
 
+use crate::system::checked;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -59,12 +60,10 @@ impl Arguments {
         self
     }
 
-    pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
+    pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<usize> {
         // SAFETY: the length is that of the arguments; each caller ensures that what they point to outlives
         // the call, and the kernel only reads it.
-        let result =
-            unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+        checked(unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) })
     }
 
     pub(crate) fn descriptor(&mut self, command: libc::c_int) -> io::Result<OwnedFd> {

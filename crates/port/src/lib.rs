@@ -8,6 +8,7 @@ pub mod intercepted;
 pub mod interface;
 pub mod nesp;
 pub mod raw;
+mod system;
 mod vnet;
 
 pub use driver::af_packet::{AfPacket, AfPacketOptions};

@@ -133,21 +133,18 @@ impl NespInterceptor {
             }
             self.consumed += 1;
             let frame = pool.data(handle);
-            let count = if frame.len() <= LONGEST && self.admits(now) {
-                let mut arrived =
-                    NespFrame { port: self.place, length: frame.len() as u16, bytes: [0; LONGEST] };
-                arrived.bytes[..frame.len()].copy_from_slice(frame);
-                if self.messages.try_send(arrived).is_ok() {
-                    &self.intake.taken
-                } else {
-                    &self.intake.limited
-                }
-            } else {
-                &self.intake.limited
-            };
+            let is_taken = frame.len() <= LONGEST && self.admits(now) && self.pass_on(frame);
+            let count = if is_taken { &self.intake.taken } else { &self.intake.limited };
             count.fetch_add(1, Ordering::Relaxed);
             pool.free(handle);
         }
+    }
+
+    /// Passes a frame of at most [`LONGEST`] bytes on. False if too many wait.
+    fn pass_on(&self, frame: &[u8]) -> bool {
+        let mut arrived = NespFrame { port: self.place, length: frame.len() as u16, bytes: [0; LONGEST] };
+        arrived.bytes[..frame.len()].copy_from_slice(frame);
+        self.messages.try_send(arrived).is_ok()
     }
 
     /// Sends the waiting replies.

@@ -2,8 +2,9 @@
 //! settings.
 #![allow(unsafe_code)]
 
-use std::io::{Error, Result};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use crate::system::{checked, owned};
+use std::io::{ErrorKind, Result};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// A packet socket for frames of one EtherType. It does not change the interface's settings.
@@ -21,12 +22,7 @@ impl RawSocket {
     pub fn open(interface: &str, ethertype: u16) -> Result<Self> {
         let index = longwire_netlink::interface_index(interface)?;
         // SAFETY: plain numbers; returns a new descriptor or -1.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if fd < 0 {
-            return Err(Error::last_os_error());
-        }
-        // SAFETY: new, and nothing else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = unsafe { owned(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)) }?;
         // SAFETY: all zeros is an address of no family.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
@@ -34,13 +30,9 @@ impl RawSocket {
         address.sll_ifindex = index as i32;
         let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: reads `length` bytes of `address`, which lives until it returns.
-        if unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
-            return Err(Error::last_os_error());
-        }
+        checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
         // SAFETY: writes at most `length` bytes of `address`, which lives until it returns.
-        if unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) } < 0 {
-            return Err(Error::last_os_error());
-        }
+        checked(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) })?;
         let [a, b, c, d, e, f, ..] = address.sll_addr;
         Ok(Self { fd, mac: [a, b, c, d, e, f] })
     }
@@ -56,8 +48,7 @@ impl RawSocket {
     /// The system refuses.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
         // SAFETY: reads the frame's bytes, which live until it returns.
-        let sent = unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+        checked(unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) }).map(drop)
     }
 
     /// Receives a frame within `wait`, and returns its length; none if there was none.
@@ -73,13 +64,9 @@ impl RawSocket {
         }
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: writes at most as many bytes as `buffer` has, which lives until it returns.
-        let got = unsafe { libc::recv(self.fd.as_raw_fd(), at, length, libc::MSG_DONTWAIT) };
-        match usize::try_from(got) {
-            Ok(got) => Ok(Some(got)),
-            Err(_) => match Error::last_os_error() {
-                error if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
-                error => Err(error),
-            },
+        match checked(unsafe { libc::recv(self.fd.as_raw_fd(), at, length, libc::MSG_DONTWAIT) }) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            result => result.map(Some),
         }
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn take(
     batch: &mut Batch,
 ) {
     let (meta, frame) = pool.parts_mut(handle);
-    if virtio::Header::read(header, meta, frame).is_err() {
+    if virtio::read(header, meta, frame).is_err() {
         stats.in_bad += segments(header, frame.len());
         pool.free(handle);
         return;

@@ -56,9 +56,17 @@ impl<'a> Book<'a> {
         measure: impl FnOnce(Row) -> Result<Row, BenchError>,
     ) -> Option<Row> {
         let row = self.measured(row, measure);
-        let run = row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)));
         self.findings.rows.push(row.clone());
-        run.then_some(row)
+        was_run(&row).then_some(row)
+    }
+
+    /// As [`Self::row`]; returns the row's number if it was measured.
+    pub(crate) fn number(
+        &mut self,
+        row: Row,
+        measure: impl FnOnce(Row) -> Result<Row, BenchError>,
+    ) -> Option<f64> {
+        self.row(row, measure)?.measured?.as_f64()
     }
 
     fn measured(&mut self, row: Row, measure: impl FnOnce(Row) -> Result<Row, BenchError>) -> Row {
@@ -88,8 +96,7 @@ impl<'a> Book<'a> {
 
     /// Adds a sentence about the rows so far, if any was run.
     pub(crate) fn say_of_all(&mut self, sentence: String) {
-        let run = |row: &Row| row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)));
-        if self.findings.rows.iter().any(run) {
+        if self.findings.rows.iter().any(was_run) {
             self.findings.summary.push(sentence);
         }
     }
@@ -162,6 +169,30 @@ impl Settings<'_> {
 pub(crate) fn paper(row: Row, value: impl Into<Scalar>) -> Row {
     let value = value.into();
     row.extra("paper", serde_json::to_value(value).unwrap_or_default())
+}
+
+/// The row with the paper's value, where there is one.
+pub(crate) fn paper_if(row: Row, value: Option<impl Into<Scalar>>) -> Row {
+    match value {
+        Some(value) => paper(row, value),
+        None => row,
+    }
+}
+
+/// What `measure` returned the first time.
+pub(crate) fn once<T>(
+    known: &mut Option<T>,
+    measure: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<&T, BenchError> {
+    match known {
+        Some(known) => Ok(known),
+        none => Ok(none.insert(measure()?)),
+    }
+}
+
+/// Whether the row has a value, and not words that say why it has none.
+fn was_run(row: &Row) -> bool {
+    row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)))
 }
 
 fn not_run(row: Row, why: &str) -> Row {

@@ -7,7 +7,7 @@ use crate::meter::Meter;
 use crate::trust::{trusted, void};
 use longwire_bench::punctual::greeting;
 use longwire_bench::world::{BenchHosts, settle_beside};
-use longwire_bench::{BenchError, flood, world};
+use longwire_bench::{BenchError, apart, flood, stop_after, world};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_engine::Report;
@@ -120,9 +120,7 @@ pub(crate) fn silent(place: usize) -> BlastPlan {
 
 /// The port of a plan.
 pub(crate) fn generator(place: usize, plan: BlastPlan) -> Result<Box<dyn Port>, BenchError> {
-    let name = world::HOSTS[place];
-    let blast = Blast::new(name, plan).map_err(|error| BenchError::NotHere(error.to_string()))?;
-    Ok(Box::new(blast))
+    Ok(Box::new(Blast::new(world::HOSTS[place], plan).map_err(BenchError::not_here)?))
 }
 
 /// One flow of numbered packets from end 0: `count` frames of `frame_bytes` without FCS, at this interval.
@@ -144,6 +142,20 @@ pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Resul
 }
 
 impl Experiment {
+    /// One link with these keys. `meter` counts what arrives over it while the source sends for `time`,
+    /// without settling and draining.
+    pub(crate) fn one_way(
+        source: Box<dyn Port>,
+        meter: Meter,
+        keys: &str,
+        time: Nanos,
+    ) -> Result<Self, BenchError> {
+        let ends =
+            vec![End { source, meter: Meter::default() }, End { source: generator(1, silent(1))?, meter }];
+        let (settling, drain) = (Nanos::ZERO, Nanos::ZERO);
+        Ok(Self { seed: 1, links: links(0, 1, keys), ends, time, settling, drain })
+    }
+
     /// Runs it according to the settings. `world` has the test hosts, created on first use.
     pub(crate) fn run(
         self,
@@ -179,9 +191,7 @@ impl Experiment {
         let text = self.text();
         let world = hosts.world(settings, self.ends.len(), false)?;
         let run = world.start_scenario(&text)?;
-        let seen = far_ends(settings, world, self);
-        let report = run.stop();
-        let (meters, missed) = seen?;
+        let ((meters, missed), report) = stop_after(run, far_ends(settings, world, self))?;
         Ok(ExperimentResult { meters, report, missed })
     }
 }
@@ -301,27 +311,24 @@ fn far_ends(
     let ends = experiment.ends.into_iter().enumerate();
     let mut far =
         ends.map(|(place, end)| Far::open(world, place, end, SLOTS)).collect::<Result<Vec<_>, _>>()?;
-    std::thread::scope(|scope| {
-        let working = scope.spawn(move || -> Result<(Vec<Meter>, u64), BenchError> {
-            settle_beside();
-            let mut pool = Pool::new(4 << 20)?;
-            let begin = monotonic();
-            far.iter_mut().for_each(|far| far.settle(begin + settling));
-            loop {
-                let now = monotonic().since(begin);
-                if now > end || settings.stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                for far in &mut far {
-                    // Sources end by themselves; after a pause the last packets are late, but not lost.
-                    far.send(&mut pool, now)?;
-                    far.count(&mut pool)?;
-                }
+    apart(move || {
+        settle_beside();
+        let mut pool = Pool::new(4 << 20)?;
+        let begin = monotonic();
+        far.iter_mut().for_each(|far| far.settle(begin + settling));
+        loop {
+            let now = monotonic().since(begin);
+            if now > end || settings.stop.load(Ordering::Relaxed) {
+                break;
             }
-            settings.go_on()?;
-            Ok(close(far))
-        });
-        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            for far in &mut far {
+                // Sources end by themselves; after a pause the last packets are late, but not lost.
+                far.send(&mut pool, now)?;
+                far.count(&mut pool)?;
+            }
+        }
+        settings.go_on()?;
+        Ok(close(far))
     })
 }
 
@@ -363,12 +370,8 @@ mod tests {
 
     #[test]
     fn a_run_that_lost_packets_elsewhere_voids_its_row() {
-        let ends = vec![
-            End { source: generator(0, silent(0)).unwrap(), meter: Meter::default() },
-            End { source: generator(1, silent(1)).unwrap(), meter: Meter::default() },
-        ];
-        let (links, time) = (links(0, 1, "loss = \"0 %\""), Nanos(1));
-        let experiment = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO };
+        let source = generator(0, silent(0)).unwrap();
+        let experiment = Experiment::one_way(source, Meter::default(), "loss = \"0 %\"", Nanos(1)).unwrap();
         let mut seen = experiment.simulate().unwrap();
         let row = || Row::new("x", "packets").expected(1).measured(1).within(0.0);
         let verdict = |seen: &ExperimentResult| crate::trust::sealed(seen.checked(row())).pass;
@@ -391,18 +394,9 @@ mod tests {
     #[test]
     fn numbered_packets_are_all_seen() {
         let every = Interval::per_second(8000).unwrap();
-        let ends = vec![
-            End { source: numbered(every, LONGEST, 50).unwrap(), meter: Meter::default() },
-            End { source: generator(1, silent(1)).unwrap(), meter: Meter::new(base(1), 1).with_sequences() },
-        ];
-        let experiment = Experiment {
-            seed: 1,
-            links: links(0, 1, "loss = \"0 %\""),
-            ends,
-            time: Nanos::ZERO,
-            settling: Nanos::ZERO,
-            drain: Nanos::ZERO,
-        };
+        let (source, meter) =
+            (numbered(every, LONGEST, 50).unwrap(), Meter::new(base(1), 1).with_sequences());
+        let experiment = Experiment::one_way(source, meter, "loss = \"0 %\"", Nanos::ZERO).unwrap();
         let seen = experiment.simulate().unwrap();
         assert_eq!(seen.meters[1].sequences, Some((0..50).collect()));
     }

@@ -7,7 +7,7 @@ use crate::meter::Meter;
 use crate::trust::{trusted, whole};
 use longwire_bench::flood::received_rate;
 use longwire_bench::world::{BenchHosts, settle_beside};
-use longwire_bench::{BenchError, alongside};
+use longwire_bench::{BenchError, alongside, stop_after};
 use longwire_clock::monotonic;
 use longwire_packet::Pool;
 use longwire_report::Row;
@@ -27,12 +27,11 @@ impl Load {
         let times = [settings.choose(300, 100), settings.choose(1000, 200)].map(Duration::from_millis);
         let measure = || received_rate(world, times, |time| settings.pause(time));
         let measured = self.far_ends(world).and_then(|far| alongside(|stop| send(far, stop), measure));
-        let report = run.stop();
+        let (((), rate), report) = stop_after(run, measured)?;
         let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
         let row = row.extra("missed", missed);
         // At full speed, lateness is expected.
         let row = if self.rate.is_some() { trusted(row, &report) } else { whole(row, &report) };
-        let ((), rate) = measured?;
         Ok((rate, missed, row))
     }
 

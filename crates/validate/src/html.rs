@@ -81,12 +81,8 @@ fn table(out: &mut String, report: &Report) {
         let texts: String = texts.map(|text| format!("<td>{}</td>", escaped(text))).collect();
         let _ = writeln!(out, "<tr>{texts}{last}</tr>");
         for note in &row.notes {
-            let _ = writeln!(
-                out,
-                "<tr><td class=\"note\" colspan=\"{}\">{}</td></tr>",
-                columns.len() + 1,
-                escaped(note)
-            );
+            let (span, note) = (columns.len() + 1, escaped(note));
+            let _ = writeln!(out, "<tr><td class=\"note\" colspan=\"{span}\">{note}</td></tr>");
         }
     }
     *out += "</tbody>\n";

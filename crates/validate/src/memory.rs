@@ -3,9 +3,9 @@
 use crate::Settings;
 use crate::ends::Shared;
 use crate::experiment::{blast, paced, partner, scenario, silent};
-use longwire_bench::BenchError;
 use longwire_bench::engine::speed;
 use longwire_bench::punctual::Punctual;
+use longwire_bench::{BenchError, stop_after};
 use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::Report;
@@ -35,22 +35,6 @@ pub(crate) struct MemoryResult {
     pub report: Report,
 }
 
-impl MemoryResult {
-    /// Checks conservation.
-    ///
-    /// # Errors
-    /// If a packet is unaccounted for: then there is no result.
-    pub(crate) fn checked(self) -> Result<Self, BenchError> {
-        if self.report.is_conserved() {
-            return Ok(self);
-        }
-        Err(BenchError::System {
-            doing: "counting packets",
-            source: std::io::Error::other("packets are missing from the engine's books"),
-        })
-    }
-}
-
 impl Load {
     /// The traffic of an end.
     pub(crate) fn plan(&self, place: usize) -> BlastPlan {
@@ -68,10 +52,8 @@ impl Load {
 
     fn ports(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
         let port = |place| -> Result<Box<dyn Port>, BenchError> {
-            let name = longwire_bench::world::HOSTS[place];
-            let blast =
-                Blast::new(name, self.plan(place)).map_err(|error| BenchError::NotHere(error.to_string()))?;
-            Ok(Box::new(Punctual::new(blast)))
+            let blast = Blast::new(longwire_bench::world::HOSTS[place], self.plan(place));
+            Ok(Box::new(Punctual::new(blast.map_err(BenchError::not_here)?)))
         };
         (0..self.ends()).map(port).collect()
     }
@@ -81,6 +63,8 @@ impl Load {
         self.carry_through(settings, time, self.ports()?)
     }
 
+    /// As [`Self::carry`], through these ports. A packet that is unaccounted for is an error: then there is
+    /// no result.
     fn carry_through(
         &self,
         settings: &Settings<'_>,
@@ -89,9 +73,15 @@ impl Load {
     ) -> Result<MemoryResult, BenchError> {
         let plan = longwire_scenario::parse("validate", &scenario(self.ends(), &self.links))?;
         let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
-        let packets_per_second = speed(&run.remote(), [time / 2, time], |time| settings.pause(time));
-        let report = run.stop();
-        MemoryResult { packets_per_second: packets_per_second?, report }.checked()
+        let speed = speed(&run.remote(), [time / 2, time], |time| settings.pause(time));
+        let (packets_per_second, report) = stop_after(run, speed)?;
+        if !report.is_conserved() {
+            return Err(BenchError::failed(
+                "counting packets",
+                "packets are missing from the engine's books",
+            ));
+        }
+        Ok(MemoryResult { packets_per_second, report })
     }
 
     /// Histogram of its packets' lateness over `time`.

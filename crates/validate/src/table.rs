@@ -1,6 +1,6 @@
 //! The rows as a table: the paper's value beside ours.
 
-use longwire_report::{Report, Row, Scalar, in_unit};
+use longwire_report::{Report, Row, Scalar};
 use std::io::{self, Write};
 
 /// Column headings, without that of the verdict.
@@ -21,18 +21,8 @@ pub(crate) fn columns(report: &Report) -> Vec<(usize, &'static str)> {
 
 /// A row's cells, without its verdict.
 pub(crate) fn cells(row: &Row) -> [String; COLUMNS] {
-    let paper = match row.extra.get("paper") {
-        Some(serde_json::Value::String(text)) => text.clone(),
-        Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
-        None => String::new(),
-    };
-    let shown = |value: &Option<Scalar>| match value {
-        Some(Scalar::Text(text)) => text.clone(),
-        Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
-        None => String::new(),
-    };
-    let also = row.extra.get("also").and_then(serde_json::Value::as_f64);
-    let also = also.map_or_else(String::new, |value| in_unit(value, &row.unit));
+    let shown = |value: &Option<Scalar>| value.as_ref().map_or_else(String::new, |v| v.in_unit(&row.unit));
+    let [paper, also] = ["paper", "also"].map(|name| row.extra_in_unit(name));
     let error = row.error_percent.map_or_else(String::new, signed);
     let ratio = row.extra.get("ratio").and_then(serde_json::Value::as_f64);
     let ratio = ratio.map_or_else(String::new, |ratio| format!("{}×", three_digits(ratio)));

@@ -91,15 +91,15 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let mut counts = BTreeMap::new();
     for name in all.iter().filter(|name| asked.names.is_empty() || asked.names.contains(&name.as_str())) {
         let stages = match count(&program, name, asked.packets(name))? {
-            RowCounts::Stages(stages) => stages,
-            RowCounts::NotHere(why) => {
+            Ok(stages) => stages,
+            Err(why) => {
                 eprintln!("left out: {name}: {why}");
                 continue;
             }
         };
         let sum: f64 = stages.values().sum();
-        counts.insert(name.clone(), sum.round());
-        let row = row(name, &stages, kept.get(name).copied(), asked.keep);
+        counts.insert(name.clone(), sum.round() as u64);
+        let row = row(name, &stages, kept.get(name).map(|count| *count as f64), asked.keep);
         if !asked.json {
             println!("{}", line(&row, &stages));
         }
@@ -184,15 +184,11 @@ fn names(program: &Path) -> Result<Vec<String>> {
     Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
 }
 
-/// Result of counting a row.
-enum RowCounts {
-    /// Instructions per packet by stage.
-    Stages(BTreeMap<&'static str, f64>),
-    /// This machine lacks something that the row needs.
-    NotHere(String),
-}
+/// What was counted, or what this machine lacks that the row needs.
+type OrLacking<T> = std::result::Result<T, String>;
 
-fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<RowCounts> {
+/// Instructions per packet by stage.
+fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<OrLacking<BTreeMap<&'static str, f64>>> {
     // Counts do not depend on what else runs: so both run at once.
     let profiles = std::thread::scope(|scope| {
         let few = scope.spawn(|| profile(program, name, packets[0]));
@@ -201,7 +197,7 @@ fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<RowCounts> {
     });
     let (few, many) = match (profiles.0?, profiles.1?) {
         (Ok(few), Ok(many)) => (few, many),
-        (Err(why), _) | (_, Err(why)) => return Ok(RowCounts::NotHere(why)),
+        (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
     };
     let packets = (packets[1] - packets[0]) as f64;
     let mut stages = BTreeMap::new();
@@ -211,20 +207,15 @@ fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<RowCounts> {
         *stages.entry(stage(file)).or_default() += more;
     }
     stages.retain(|_, instructions| *instructions >= 0.05);
-    Ok(RowCounts::Stages(stages))
+    Ok(Ok(stages))
 }
 
 fn stage(file: &str) -> &'static str {
     STAGES.iter().find(|(part, _)| file.contains(part)).map_or("libraries", |(_, stage)| stage)
 }
 
-/// Runs `packets` packets under callgrind and returns instructions by source file, or the reason why this
-/// machine can't.
-fn profile(
-    program: &Path,
-    name: &str,
-    packets: u64,
-) -> Result<std::result::Result<HashMap<String, u64>, String>> {
+/// Runs `packets` packets under callgrind and returns instructions by source file.
+fn profile(program: &Path, name: &str, packets: u64) -> Result<OrLacking<HashMap<String, u64>>> {
     let file = std::env::temp_dir().join(format!("longwire-instructions-{}-{packets}", std::process::id()));
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
@@ -283,27 +274,21 @@ fn line(row: &Row, stages: &BTreeMap<&str, f64>) -> String {
 }
 
 /// Counts by name, by table.
-type Tables = BTreeMap<String, BTreeMap<String, f64>>;
+type Tables = BTreeMap<String, BTreeMap<String, u64>>;
 
 fn read(path: &Path) -> Result<Tables> {
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(Tables::new()) };
-    let counts: BTreeMap<String, BTreeMap<String, u64>> =
-        toml::from_str(&text).with_context(|| path.display().to_string())?;
-    let real = |(name, count)| (name, count as f64);
-    Ok(counts.into_iter().map(|(table, rows)| (table, rows.into_iter().map(real).collect())).collect())
+    toml::from_str(&text).with_context(|| path.display().to_string())
 }
 
 fn text(tables: &Tables) -> Result<String> {
-    let whole = |(name, count): (&String, &f64)| (name.clone(), *count as u64);
-    let tables = tables.iter().map(|(table, counts)| (table, counts.iter().map(whole).collect()));
-    let tables: BTreeMap<&String, BTreeMap<String, u64>> = tables.collect();
     Ok(format!(
         "# Instructions of a packet, by `cargo xtask instructions --keep`, and of the build of the tests by \
          `--tests --keep`; without --keep the\n\
          # command fails if one has grown by more than {} %. A change of this file gives its reason in the \
          commit.\n\n{}",
         MOST_GROWTH * 100.0,
-        toml::to_string(&tables)?
+        toml::to_string(tables)?
     ))
 }
 
@@ -313,8 +298,8 @@ mod tests {
 
     #[test]
     fn counts_are_kept_as_they_are_read() {
-        let counts = |plain| BTreeMap::from([("plain".to_owned(), plain), ("loss (1 %)".to_owned(), 60.0)]);
-        let tables = Tables::from([("release".into(), counts(1349.0)), ("tests".into(), counts(5000.0))]);
+        let counts = |plain| BTreeMap::from([("plain".to_owned(), plain), ("loss (1 %)".to_owned(), 60)]);
+        let tables = Tables::from([("release".into(), counts(1349)), ("tests".into(), counts(5000))]);
         let folder = std::env::temp_dir().join(format!("longwire-kept-{}", std::process::id()));
         std::fs::write(&folder, text(&tables).unwrap()).unwrap();
         assert_eq!(read(&folder).unwrap(), tables);

@@ -1,7 +1,7 @@
 //! Hosts with links are added to a running net by command, and a link beside them loses nothing.
 
 use super::{Load, conservation_row, times_row};
-use crate::watched_run::WatchedRun;
+use crate::watched_run::{WatchedRun, in_host};
 use anyhow::{Context, Result, ensure};
 use longwire_report::Row;
 use std::process::{Command, Stdio};
@@ -27,8 +27,7 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     let scenario = load.scenario("add", SCENARIO)?;
     let run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[])?;
     let count = ECHOES.to_string();
-    let mut ping = Command::new("ip")
-        .args(["netns", "exec", &format!("lw-{NAME}-a")])
+    let mut ping = in_host(NAME, "a")
         .args(["ping", "-q", "-i", "0.002", "-W", "2", "-c", &count, "10.0.0.2"])
         .stdout(Stdio::piped())
         .spawn()

@@ -293,13 +293,9 @@ fn change(socket: &Path, number: u32, seen: &Seen, end: &AtomicBool) {
 
 /// A client that asks and does not read: its connection at the end, if there was one.
 fn ask_and_not_read(port: u16, end: &AtomicBool) -> Option<TcpStream> {
-    let asked = Connection::tcp(port).and_then(|connection| {
-        let stream = connection.into_inner();
-        // What the instance does not read has to wait here.
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    });
-    let mut stream = asked.ok()?;
+    let mut stream = Connection::tcp(port).ok()?.into_inner();
+    // What the instance does not read has to wait here.
+    stream.set_nonblocking(true).ok()?;
     let one = request("GET", "/v1/openapi.json", "");
     let (all, mut sent) = (one.repeat(UNREAD), 0);
     while !end.load(Ordering::Relaxed) {

@@ -5,12 +5,12 @@
 mod browser;
 
 use super::{Load, free_port};
-use crate::watched_run::WatchedRun;
+use crate::watched_run::{WatchedRun, in_host};
 use anyhow::{Context, Result};
 use browser::Browser;
 use longwire_report::Row;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,8 +42,8 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     let scenario = load.scenario("dashboard", SCENARIO)?;
     let port = free_port()?;
     let run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[&format!("--web={port}")])?;
-    let mut ping = Command::new("ip")
-        .args(["netns", "exec", &format!("lw-{NAME}-home"), "ping", "-q", "-i", "0.02", "10.200.0.1"])
+    let mut ping = in_host(NAME, "home")
+        .args(["ping", "-q", "-i", "0.02", "10.200.0.1"])
         .stdout(Stdio::null())
         .spawn()
         .context("starting ping in a host")?;

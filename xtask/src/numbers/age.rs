@@ -1,7 +1,7 @@
 //! Age of results: a result that is more than a release older than the last change of the code it measured is
 //! outdated.
 
-use super::{FOLDER, commands};
+use super::{FOLDER, measure};
 use crate::files::File;
 use crate::finding::Finding;
 use anyhow::{Context, Result};
@@ -17,7 +17,7 @@ pub(super) fn check(root: &Path, files: &[File], findings: &mut Vec<Finding>) ->
         let result: Value = serde_json::from_str(&file.text).unwrap_or_default();
         let name = file.path.trim_start_matches(FOLDER).trim_end_matches(".json");
         let (Some(version), Some(crates)) =
-            (result["version"].as_str().and_then(parsed), commands::crates(name))
+            (result["version"].as_str().and_then(parsed), measure::crates(name))
         else {
             let fix = "keep only what cargo xtask numbers --measure or cargo xtask programs makes";
             findings.push(Finding::new(&file.path, 1, "results are reports that can be made again", fix));
@@ -26,7 +26,7 @@ pub(super) fn check(root: &Path, files: &[File], findings: &mut Vec<Finding>) ->
         for krate in crates {
             let Some(changed) = last_change(root, krate)? else { continue };
             if too_old(version, changed, &releases) {
-                let fix = format!("crates/{krate} has changed since: {}", commands::command(name));
+                let fix = format!("crates/{krate} has changed since: {}", measure::command(name));
                 findings.push(Finding::new(&file.path, 1, "results are at most a release old", fix));
                 break;
             }

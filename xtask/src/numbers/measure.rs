@@ -1,8 +1,9 @@
-//! Measurements: their commands and durations.
+//! Results: their commands, durations, and the code that they measure.
 
 use super::FOLDER;
 use crate::cargo::{run_cargo, target};
 use anyhow::{Context, Result, bail, ensure};
+use longwire_report::Report;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,99 +11,81 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// A result: the file's name, and its command.
-pub(super) struct Step {
-    pub name: &'static str,
-    /// Arguments of `longwire`, without `--json`.
-    args: &'static [&'static str],
+struct Step {
+    name: &'static str,
+    /// Arguments of `longwire`, without `--json`, separated by spaces.
+    args: &'static str,
     /// Folders under `crates/` whose code it measures.
-    pub crates: &'static [&'static str],
+    crates: &'static [&'static str],
     /// Approximate duration in seconds on an idle machine with two cores.
     seconds: u32,
     /// Whether it is measured by default.
     usual: bool,
 }
 
-const PATH: &[&str] = &["engine", "link", "packet", "port", "bench"];
-const PAPERS: &[&str] = &["engine", "link", "validate"];
+type Crates = &'static [&'static str];
 
-pub(super) const STEPS: &[Step] = &[
-    Step {
-        name: "bench",
-        args: &["bench", "exact", "alloc", "engine", "memory", "lateness", "ports", "tcp", "--runs", "3"],
-        crates: PATH,
-        seconds: 255,
-        usual: true,
-    },
-    Step { name: "mapping", args: &["bench", "mapping"], crates: PATH, seconds: 120, usual: false },
-    Step { name: "capacity", args: &["bench", "capacity"], crates: PATH, seconds: 300, usual: false },
-    Step {
-        name: "tunnel",
-        args: &["bench", "tunnel"],
-        crates: &["tunnel", "bench"],
-        seconds: 40,
-        usual: false,
-    },
-    Step {
-        name: "virtual",
-        args: &["bench", "virtual", "sweep"],
-        crates: &["engine", "link", "sweep", "bench"],
-        seconds: 90,
-        usual: false,
-    },
-    Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
-    Step {
-        name: "linkem-virtual",
-        args: &["validate", "linkem", "--virtual"],
-        crates: PAPERS,
-        seconds: 40,
-        usual: true,
-    },
-    Step {
-        name: "osaka-virtual",
-        args: &["validate", "osaka", "--virtual"],
-        crates: PAPERS,
-        seconds: 20,
-        usual: true,
-    },
-    Step {
-        name: "cbcs",
-        args: &["validate", "cbcs"],
-        crates: &["sched", "validate"],
-        seconds: 60,
-        usual: true,
-    },
-    Step {
-        name: "princeton",
-        args: &["validate", "princeton"],
-        crates: &["router", "program", "punt", "validate"],
-        seconds: 240,
-        usual: false,
-    },
-    Step { name: "osaka", args: &["validate", "osaka"], crates: PAPERS, seconds: 330, usual: false },
-    Step { name: "linkem-all", args: &["validate", "linkem"], crates: PAPERS, seconds: 1160, usual: false },
-    Step {
-        name: "accuracy",
-        args: &["bench", "delay", "rate", "--runs", "1"],
-        crates: PATH,
-        seconds: 300,
-        usual: false,
-    },
-    Step {
-        name: "router",
-        args: &["bench", "router", "punt", "blocks"],
-        crates: &["router", "program", "punt", "link", "bench"],
-        seconds: 120,
-        usual: false,
-    },
-    Step {
-        name: "aqm",
-        args: &["bench", "aqm"],
-        crates: &["engine", "link", "bench"],
-        seconds: 70,
-        usual: false,
-    },
-    Step { name: "peers", args: &["bench", "peers"], crates: PATH, seconds: 480, usual: false },
+const fn usual(name: &'static str, args: &'static str, crates: Crates, seconds: u32) -> Step {
+    Step { name, args, crates, seconds, usual: true }
+}
+
+const fn if_named(name: &'static str, args: &'static str, crates: Crates, seconds: u32) -> Step {
+    Step { name, args, crates, seconds, usual: false }
+}
+
+const PATH: Crates = &["engine", "link", "packet", "port", "bench"];
+const PAPERS: Crates = &["engine", "link", "validate"];
+
+const STEPS: &[Step] = &[
+    usual("bench", "bench exact alloc engine memory lateness ports tcp --runs 3", PATH, 255),
+    if_named("mapping", "bench mapping", PATH, 120),
+    if_named("capacity", "bench capacity", PATH, 300),
+    if_named("tunnel", "bench tunnel", &["tunnel", "bench"], 40),
+    if_named("virtual", "bench virtual sweep", &["engine", "link", "sweep", "bench"], 90),
+    usual("sched", "bench sched", &["sched", "bench"], 30),
+    usual("linkem-virtual", "validate linkem --virtual", PAPERS, 40),
+    usual("osaka-virtual", "validate osaka --virtual", PAPERS, 20),
+    usual("cbcs", "validate cbcs", &["sched", "validate"], 60),
+    if_named("princeton", "validate princeton", &["router", "program", "punt", "validate"], 240),
+    if_named("osaka", "validate osaka", PAPERS, 330),
+    if_named("linkem-all", "validate linkem", PAPERS, 1160),
+    if_named("accuracy", "bench delay rate --runs 1", PATH, 300),
+    if_named("router", "bench router punt blocks", &["router", "program", "punt", "link", "bench"], 120),
+    if_named("aqm", "bench aqm", &["engine", "link", "bench"], 70),
+    if_named("peers", "bench peers", PATH, 480),
 ];
+
+/// The result that is made by another command, and that command.
+const PROGRAMS: &str = "programs";
+const PROGRAMS_COMMAND: &str = "cargo xtask programs FOLDER";
+/// Folders under `crates/` whose code it measures.
+pub const OF_PROGRAMS: Crates = &["program", "router"];
+
+/// The command that makes a result.
+pub(super) fn command(name: &str) -> String {
+    if name == PROGRAMS {
+        return PROGRAMS_COMMAND.to_owned();
+    }
+    format!("cargo xtask numbers --measure {name}")
+}
+
+/// Folders under `crates/` whose code a result measures; none if no command makes it.
+pub(super) fn crates(name: &str) -> Option<Crates> {
+    if name == PROGRAMS {
+        return Some(OF_PROGRAMS);
+    }
+    STEPS.iter().find(|step| step.name == name).map(|step| step.crates)
+}
+
+/// Stores the report about programs, with the data for making it again.
+///
+/// # Errors
+/// If it can't be written.
+pub fn keep_programs(root: &Path, report: &Report, seconds: u64) -> Result<()> {
+    let made = ResultOrigin::now(root)?;
+    let result = kept(serde_json::to_value(report)?, (PROGRAMS_COMMAND, OF_PROGRAMS), &made, seconds);
+    store(root, PROGRAMS, &result)
+}
 
 /// Lists all steps with their durations.
 pub(super) fn list() -> String {
@@ -117,7 +100,7 @@ pub(super) fn list() -> String {
 
 /// The command as a person types it.
 fn line(step: &Step) -> String {
-    format!("longwire {}", step.args.join(" "))
+    format!("longwire {}", step.args)
 }
 
 /// The steps with these names, or the default ones.
@@ -148,14 +131,14 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
         steps.len(),
         seconds.div_ceil(60)
     );
-    let made = ResultOrigin { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? };
+    let made = ResultOrigin::now(root)?;
     std::fs::create_dir_all(root.join(FOLDER)).context("can't make docs/results")?;
     let program = target(root).join("measure/longwire");
     for step in steps {
         println!("== {} (about {} s)", line(step), step.seconds);
         let begun = Instant::now();
         let output = Command::new(&program)
-            .args(step.args)
+            .args(step.args.split(' '))
             .arg("--json")
             .current_dir(root)
             .stderr(Stdio::inherit())
@@ -164,10 +147,8 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
         let text = String::from_utf8_lossy(&output.stdout);
         let report: Value =
             serde_json::from_str(&text).with_context(|| format!("{} printed no report", line(step)))?;
-        let result = kept(step, report, &made, begun.elapsed().as_secs());
-        let file = root.join(FOLDER).join(format!("{}.json", step.name));
-        std::fs::write(&file, serde_json::to_string_pretty(&result)? + "\n")
-            .context("can't keep the result")?;
+        let result = kept(report, (&line(step), step.crates), &made, begun.elapsed().as_secs());
+        store(root, step.name, &result)?;
     }
     Ok(true)
 }
@@ -178,20 +159,31 @@ struct ResultOrigin {
     date: String,
 }
 
-/// The report with the data for making it again.
-fn kept(step: &Step, mut report: Value, made: &ResultOrigin, seconds: u64) -> Value {
+impl ResultOrigin {
+    fn now(root: &Path) -> Result<Self> {
+        Ok(Self { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? })
+    }
+}
+
+/// The report with the data for making it again: the command, and the crates that it measures.
+fn kept(mut report: Value, (command, crates): (&str, &[&str]), made: &ResultOrigin, seconds: u64) -> Value {
     report["result"] = json!({
-        "command": line(step),
+        "command": command,
         "commit": made.commit,
         "date": made.date,
         "seconds": seconds,
-        "crates": step.crates,
+        "crates": crates,
     });
     report
 }
 
+fn store(root: &Path, name: &str, result: &Value) -> Result<()> {
+    let file = root.join(FOLDER).join(format!("{name}.json"));
+    std::fs::write(file, serde_json::to_string_pretty(result)? + "\n").context("can't keep the result")
+}
+
 /// The measured commit, with a `+` if files were changed since.
-pub(super) fn commit(root: &Path) -> Result<String> {
+fn commit(root: &Path) -> Result<String> {
     let git = |args: &[&str]| said(root, "git", &[&["-c", "safe.directory=*"][..], args].concat());
     let commit = git(&["rev-parse", "--short", "HEAD"])?;
     let status = ["status", "--porcelain", "--untracked-files=no", "--"];
@@ -205,7 +197,7 @@ pub(super) fn commit(root: &Path) -> Result<String> {
 ///
 /// # Errors
 /// If it can't be started, or fails.
-pub(super) fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
+fn said(root: &Path, program: &str, args: &[&str]) -> Result<String> {
     let output = Command::new(program).args(args).current_dir(root).output();
     let output = output.with_context(|| format!("can't start {program}"))?;
     let why = String::from_utf8_lossy(&output.stderr);
@@ -229,10 +221,21 @@ mod tests {
     fn a_result_says_how_it_is_made_again() {
         let made = ResultOrigin { commit: "abc1234".into(), date: "2026-11-23".into() };
         let step = STEPS.iter().find(|step| step.name == "accuracy").unwrap();
-        let result = kept(step, json!({ "version": "0.1.0", "rows": [] }), &made, 7);
+        let report = json!({ "version": "0.1.0", "rows": [] });
+        let result = kept(report, (&line(step), step.crates), &made, 7);
         assert_eq!(result["version"], "0.1.0");
         assert_eq!(result["result"]["command"], "longwire bench delay rate --runs 1");
         assert_eq!(result["result"]["crates"][0], "engine");
+    }
+
+    #[test]
+    fn every_result_has_a_command() {
+        assert_eq!(command("cbcs"), "cargo xtask numbers --measure cbcs");
+        assert_eq!(command("programs"), "cargo xtask programs FOLDER");
+        assert_eq!(crates("cbcs"), Some(&["sched", "validate"][..]));
+        assert_eq!(crates("programs"), Some(&["program", "router"][..]));
+        assert_eq!(crates("nonsense"), None);
+        assert!(STEPS.iter().all(|step| step.name != PROGRAMS));
     }
 
     #[test]

@@ -2,11 +2,10 @@
 //! Markdown are generated from them, so that each number has its command, version and machine.
 
 mod age;
-mod commands;
 mod measure;
 mod table;
 
-pub use commands::{crates, keep};
+pub use measure::{OF_PROGRAMS, keep_programs};
 
 use crate::files::{File, files};
 use crate::finding::Finding;

@@ -22,7 +22,7 @@
 
 mod functions;
 
-use super::{FOLDER, commands};
+use super::{FOLDER, measure};
 use crate::files::File;
 use longwire_report::{Report, Row, Scalar, in_unit};
 use serde_json::Value;
@@ -72,7 +72,7 @@ type Layout = for<'r> fn(&'r [Row], &[&str]) -> (String, Vec<&'r Row>);
 fn table(name: &str, chosen: &str, files: &[File], layout: Layout) -> Result<String, String> {
     let path = format!("{FOLDER}{name}.json");
     let Some(file) = files.iter().find(|file| file.path == path) else {
-        return Ok(format!("\nNot measured yet: `{}`.\n\n", commands::command(name)));
+        return Ok(format!("\nNot measured yet: `{}`.\n\n", measure::command(name)));
     };
     let report: Report =
         serde_json::from_str(&file.text).map_err(|error| format!("{path} is no report: {error}"))?;
@@ -126,16 +126,16 @@ fn by_endings<'r>(rows: &'r [Row], endings: &[&str]) -> (String, Vec<&'r Row>) {
 
 /// The measured value, with its range if known.
 fn with_spread(row: &Row) -> String {
-    let measured = match &row.measured {
-        Some(Scalar::Text(text)) => text.clone(),
-        Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
-        None => String::new(),
-    };
+    let measured = shown(row.measured.as_ref(), &row.unit);
     let end = |name: &str| row.extra.get(name).and_then(Value::as_f64).map(|end| in_unit(end, &row.unit));
     match (end("least"), end("most")) {
         (Some(least), Some(most)) => format!("{measured} ({least} to {most})"),
         _ => measured,
     }
+}
+
+fn shown(value: Option<&Scalar>, unit: &str) -> String {
+    value.map_or_else(String::new, |value| value.in_unit(unit))
 }
 
 fn body(rows: &[&Row]) -> String {
@@ -146,16 +146,6 @@ fn body(rows: &[&Row]) -> String {
         "| what | asked for | measured | |\n|---|---|---|---|".to_owned()
     }];
     for row in rows {
-        let shown = |value: &Option<Scalar>| match value {
-            Some(Scalar::Text(text)) => text.clone(),
-            Some(number) => in_unit(number.as_f64().unwrap_or(0.0), &row.unit),
-            None => String::new(),
-        };
-        let paper = match row.extra.get("paper") {
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.as_f64().map_or_else(String::new, |value| in_unit(value, &row.unit)),
-            None => String::new(),
-        };
         let claim = row.extra.get("claim").and_then(Value::as_str);
         let void = row.extra.contains_key("void").then_some("void");
         let verdict = match row.pass {
@@ -163,8 +153,10 @@ fn body(rows: &[&Row]) -> String {
             Some(false) => void.or(claim).unwrap_or("FAIL"),
             None => void.unwrap_or(""),
         };
-        let paper = if of_paper { format!(" {} |", cell(&paper)) } else { String::new() };
-        let cells = [shown(&row.expected), shown(&row.measured)].map(|text| cell(&text)).join(" | ");
+        let paper =
+            if of_paper { format!(" {} |", cell(&row.extra_in_unit("paper"))) } else { String::new() };
+        let cells = [&row.expected, &row.measured];
+        let cells = cells.map(|value| cell(&shown(value.as_ref(), &row.unit))).join(" | ");
         lines.push(format!("| {} |{paper} {cells} | {verdict} |", cell(&row.name)));
     }
     lines.join("\n") + "\n"

@@ -13,8 +13,6 @@ use longwire_report::{Report, Row};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The file in `docs/results`, without its ending.
-const RESULT: &str = "programs";
 const REVISION: &str = "REVISION";
 const MIB: u32 = 1 << 20;
 
@@ -60,7 +58,7 @@ struct Project {
 /// If the folder has no objects, there is no release build, or the result can't be written.
 pub fn run(root: &Path, folder: &str) -> Result<bool> {
     let begun = Instant::now();
-    let longwire = Longwire::of(root, numbers::crates(RESULT).unwrap_or_default())?;
+    let longwire = Longwire::of(root, numbers::OF_PROGRAMS)?;
     let folder = Path::new(folder);
     let projects = projects(folder)?;
     let mut report = Report::new("programs");
@@ -74,7 +72,7 @@ pub fn run(root: &Path, folder: &str) -> Result<bool> {
         println!("{}", line(row));
     }
     report.extend(sums);
-    numbers::keep(root, RESULT, &report, begun.elapsed().as_secs())?;
+    numbers::keep_programs(root, &report, begun.elapsed().as_secs())?;
     Ok(true)
 }
 
@@ -87,7 +85,7 @@ fn projects(folder: &Path) -> Result<Vec<Project>> {
         if files.is_empty() {
             continue;
         }
-        let name = text_of(path.file_name());
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let revision = std::fs::read_to_string(path.join(REVISION))
             .with_context(|| format!("{name} needs a file {REVISION} with the commit of its sources"))?;
         let object = |file: PathBuf| {
@@ -121,10 +119,6 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = read.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
-}
-
-fn text_of(name: Option<&std::ffi::OsStr>) -> String {
-    name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Adds a row for each XDP function of an object.

@@ -6,7 +6,7 @@ use crate::watched_run::{self, Sample, WatchedRun};
 use anyhow::{Context, Result, bail, ensure};
 use longwire_report::{Report, Row};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long it runs if nothing is said.
@@ -86,22 +86,11 @@ fn options(root: &Path, words: &[&str]) -> Result<(Duration, PathBuf)> {
 }
 
 /// Echo requests between the hosts, which have stacks of their own.
-fn pings(time: Duration) -> Result<Vec<std::process::Child>> {
+fn pings(time: Duration) -> Result<Vec<Child>> {
     let start = |(host, to): (&str, &str)| {
         let seconds = time.as_secs().to_string();
-        Command::new("ip")
-            .args([
-                "netns",
-                "exec",
-                &format!("lw-{NAME}-{host}"),
-                "ping",
-                "-q",
-                "-i",
-                "0.05",
-                "-w",
-                &seconds,
-                to,
-            ])
+        watched_run::in_host(NAME, host)
+            .args(["ping", "-q", "-i", "0.05", "-w", &seconds, to])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -46,10 +46,7 @@ impl<'f> Crate<'f> {
             if module[0] == "bin" {
                 continue;
             }
-            if module.len() > 1 && module[module.len() - 1] == "mod"
-                || module == ["lib"]
-                || module == ["main"]
-            {
+            if matches!(name, "lib" | "main") || name.ends_with("/mod") {
                 module.pop();
             }
             let named = read(&module, &file.text);

@@ -81,12 +81,8 @@ fn check_test_command(files: &[File], findings: &mut Vec<Finding>) {
     match marked_command(&readme.text) {
         Some((_, command)) if command == TEST_COMMAND => {}
         Some((line, _)) => {
-            findings.push(Finding::new(
-                README,
-                line,
-                rule,
-                format!("write `{TEST_COMMAND}`, or change xtask"),
-            ));
+            let fix = format!("write `{TEST_COMMAND}`, or change xtask");
+            findings.push(Finding::new(README, line, rule, fix));
         }
         None => {
             let fix = format!("put {TEST_MARK} on the line before the fenced test command");

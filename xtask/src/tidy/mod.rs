@@ -11,6 +11,8 @@ mod test_programs;
 mod widths;
 mod wording;
 
+pub(crate) use source::has_word;
+
 use crate::files::{File, files};
 use crate::finding::Finding;
 use crate::numbers;

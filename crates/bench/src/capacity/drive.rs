@@ -3,11 +3,9 @@
 
 use crate::bare::Bare;
 use crate::punctual::{Punctual, greeting};
-use crate::{BenchError, Settings, alongside};
-use longwire_block::{Port, PortError};
-use longwire_packet::{Batch, Pool};
+use crate::{BenchError, Settings, alongside, receiving_by};
+use longwire_block::Port;
 use longwire_port::driver::memory::{Blast, BlastPlan, Pair};
-use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
@@ -110,10 +108,17 @@ impl Course {
     pub(crate) fn cost(&self, settings: &Settings<'_>) -> Result<Cost, BenchError> {
         settings.next(&format!("capacity: {}", self.name))?;
         let time = settings.time(Duration::from_millis(200));
-        let thread = Arc::new(OnceLock::new());
-        let mut ports = self.ports(None);
-        let first = ports.remove(0);
-        ports.insert(0, Box::new(InterceptedPort::new(first, ThreadProbe { thread: Arc::clone(&thread) })));
+        let (thread, mut ports) = (Arc::new(OnceLock::new()), self.ports(None));
+        let revealed = Arc::clone(&thread);
+        let first = receiving_by(ports.remove(0), move |port, pool, now, batch| {
+            // The thread of the port's worker.
+            revealed.get_or_init(|| {
+                let own = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+                PathBuf::from("/proc").join(own)
+            });
+            port.receive(pool, now, batch)
+        });
+        ports.insert(0, first);
         let run = longwire_assemble::build(&self.plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
         let counted = || -> Result<(u64, f64), BenchError> {
@@ -187,27 +192,6 @@ fn beside(wait: impl FnOnce() -> Result<(), BenchError>) -> Result<f64, BenchErr
 /// Processor time of a thread in nanoseconds.
 fn spent(thread: &Path) -> Option<u64> {
     std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-}
-
-/// Reveals the thread of a port's worker.
-struct ThreadProbe {
-    thread: Arc<OnceLock<PathBuf>>,
-}
-
-impl Interceptor for ThreadProbe {
-    fn receive(
-        &mut self,
-        port: &mut dyn Port,
-        pool: &mut Pool,
-        now: Nanos,
-        batch: &mut Batch,
-    ) -> Result<(), PortError> {
-        self.thread.get_or_init(|| {
-            let own = std::fs::read_link("/proc/thread-self").unwrap_or_default();
-            PathBuf::from("/proc").join(own)
-        });
-        port.receive(pool, now, batch)
-    }
 }
 
 #[cfg(test)]

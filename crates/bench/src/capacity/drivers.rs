@@ -6,7 +6,7 @@ use super::drive::FRAME;
 use crate::flood::Flood;
 use crate::tunnel::{Joined, circle};
 use crate::world::{BenchHosts, Driver, require_hosts};
-use crate::{BenchError, Sample, Settings, alongside};
+use crate::{BenchError, Sample, Settings, alongside, apart};
 use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_packet::{Batch, Pool};
@@ -102,12 +102,9 @@ fn of_tunnel(settings: &Settings<'_>) -> Result<[Rounds; 2], BenchError> {
 }
 
 fn on_first_processor(settings: &Settings<'_>, ports: &mut [Box<dyn Port>]) -> Result<Rounds, BenchError> {
-    std::thread::scope(|scope| {
-        let timed = scope.spawn(|| {
-            longwire_engine::clock::settle_thread(Some(0));
-            rounds(ports, settings.time(Duration::from_millis(1500)), || settings.go_on())
-        });
-        timed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    apart(|| {
+        longwire_engine::clock::settle_thread(Some(0));
+        rounds(ports, settings.time(Duration::from_millis(1500)), || settings.go_on())
     })
 }
 
@@ -146,11 +143,9 @@ fn rounds(
             batch.clear();
         }
         last = Instant::now();
-        rounds
-            .0
-            .iter_mut()
-            .zip(spent)
-            .for_each(|(list, spent)| list.push(spent as f64 / frames.max(1) as f64));
+        for (list, spent) in rounds.0.iter_mut().zip(spent) {
+            list.push(spent as f64 / frames.max(1) as f64);
+        }
     }
     Ok(rounds)
 }

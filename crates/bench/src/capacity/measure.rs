@@ -2,7 +2,7 @@
 
 use super::drive::{Cost, Course, links, links_of_two, ports};
 use super::{drivers, picoseconds};
-use crate::{BenchError, Sample, Settings, blocks};
+use crate::{BenchError, Sample, Settings, blocks, stop_after};
 use longwire_prices::{
     APART_COUNTS, BLOCK_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS, block_price_at,
 };
@@ -140,12 +140,10 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
     let jitter = block_price_at("block-delay-jitter", FEW.into());
     for count in FLIGHT_COUNTS {
         let looked_at = if settings.quick { count.min(QUICK_FLIGHT) } else { count };
-        let name = format!("in-flight-{looked_at}");
-        let price = rounds.price([&name, "link-rate-delay"], |[far, near]| far - near);
-        prices.set(&format!("in-flight-{count}"), price);
-        let name = format!("in-flight-varied-{looked_at}");
-        let price = rounds.price([&name, &jitter], |[far, near]| far - near);
-        prices.set(&format!("in-flight-varied-{count}"), price);
+        for (kind, base) in [("in-flight", "link-rate-delay"), ("in-flight-varied", jitter.as_str())] {
+            let name = format!("{kind}-{looked_at}");
+            prices.set(&format!("{kind}-{count}"), rounds.price([&name, base], |[far, near]| far - near));
+        }
     }
     let near = format!("timed-links-{}", apart_on(settings));
     for count in APART_COUNTS {
@@ -209,10 +207,7 @@ const SPIN: &str = "cpus = [0]\n";
 
 /// A chain of links.
 pub(crate) fn chain(keys: &str) -> String {
-    let mut text = String::new();
-    for n in 1..CHAIN {
-        text += &format!("[[bridge]]\nname = \"x{n}\"\n");
-    }
+    let mut text: String = (1..CHAIN).map(|n| format!("[[bridge]]\nname = \"x{n}\"\n")).collect();
     for n in 0..CHAIN {
         let from = if n == 0 { "a".into() } else { format!("x{n}") };
         let to = if n + 1 == CHAIN { "b".into() } else { format!("x{}", n + 1) };
@@ -337,9 +332,7 @@ fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), Be
             settings.next(&format!("capacity: lateness, {wait}"))?;
             let ports = course.ports(Some(gap));
             let run = longwire_assemble::build(&course.plan, ports, |_| None)?.setup.start();
-            let waited = settings.pause(settings.time(Duration::from_secs(1)));
-            let report = run.stop();
-            waited?;
+            let ((), report) = stop_after(run, settings.pause(settings.time(Duration::from_secs(1))))?;
             let late = report.fidelity.map(|fidelity| fidelity.lateness.without_pauses).unwrap_or_default();
             found.iter_mut().zip([late.p50, late.p99]).for_each(|(list, late)| list.push(late.0 as f64));
         }

@@ -3,7 +3,7 @@
 
 use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;
-use crate::{BenchError, Sample, Settings};
+use crate::{BenchError, Sample, Settings, stop_after};
 use longwire_block::{Node, Outbox, Port, PortError};
 use longwire_engine::{PortLocation, PortSetup, Report};
 use longwire_link::LinkConfig;
@@ -58,9 +58,8 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
         speeds.push(general);
         reports.extend([report, other]);
     }
-    let general: Sample = speeds.into_iter().collect();
-    let shares: Sample = shares.into_iter().collect();
-    let row = shares
+    let general = Sample::from_iter(speeds);
+    let row = Sample::from_iter(shares)
         .median_at_least(&format!("engine: {name}, of the general path"), "%", TARGET_PERCENT)
         .extra("general_pps", general.median())
         .note(format!(
@@ -94,9 +93,8 @@ fn run(
         setup.map.port_locations.push(PortLocation::single(0, u32::from(place)));
     }
     let run = setup.start();
-    let packets_per_second = speed(&run.remote(), [case.time; 2], |time| settings.pause(time));
-    let report = run.stop();
-    Ok((packets_per_second?, report))
+    let speed = speed(&run.remote(), [case.time; 2], |time| settings.pause(time));
+    stop_after(run, speed)
 }
 
 /// A bridge whose decisions are not cached: every frame takes the general path.

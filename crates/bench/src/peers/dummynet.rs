@@ -2,15 +2,15 @@
 
 use super::program::find;
 use super::testbed::Testbed;
-use super::{Carrier, Job, Peer};
+use super::{Carrier, Job, Peer, PeerAbilities};
 use crate::BenchError;
 
 /// FreeBSD's emulator.
 pub struct Dummynet;
 
 impl Peer for Dummynet {
-    fn name(&self) -> &'static str {
-        "dummynet"
+    fn abilities(&self) -> PeerAbilities {
+        PeerAbilities { name: "dummynet", ..PeerAbilities::default() }
     }
 
     fn presence(&self, _: &Testbed) -> Result<String, String> {
@@ -25,6 +25,6 @@ impl Peer for Dummynet {
     }
 
     fn start(&self, _: &Testbed, _: Job) -> Result<Carrier, BenchError> {
-        Err(BenchError::NotHere(format!("{} is not run by this bench", self.name())))
+        Err(BenchError::NotHere(format!("{} is not run by this bench", self.abilities().name)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::program::find;
 use super::testbed::Testbed;
-use super::{Carrier, Job, Peer};
+use super::{Carrier, Job, Peer, PeerAbilities};
 use crate::BenchError;
 use std::process::{Command, Stdio};
 
@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 pub struct FastClick;
 
 impl Peer for FastClick {
-    fn name(&self) -> &'static str {
-        "FastClick"
+    fn abilities(&self) -> PeerAbilities {
+        PeerAbilities { name: "FastClick", ..PeerAbilities::default() }
     }
 
     fn presence(&self, _: &Testbed) -> Result<String, String> {

@@ -1,7 +1,7 @@
 //! The kernel's bridge, IP forwarding, and queue disciplines behind the bridge.
 
 use super::testbed::Testbed;
-use super::{Carrier, Job, Peer};
+use super::{Carrier, DELAY_MS, Job, Peer, PeerAbilities};
 use crate::BenchError;
 
 /// Connects the interfaces with a bridge.
@@ -34,12 +34,8 @@ fn missing(error: &BenchError, option: &str, module: &str) -> String {
 pub struct Bridge;
 
 impl Peer for Bridge {
-    fn name(&self) -> &'static str {
-        "kernel bridge"
-    }
-
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        Some(0)
+    fn abilities(&self) -> PeerAbilities {
+        PeerAbilities { name: "kernel bridge", nominal_delay_ms: Some(0), ..PeerAbilities::default() }
     }
 
     fn presence(&self, bed: &Testbed) -> Result<String, String> {
@@ -48,8 +44,7 @@ impl Peer for Bridge {
 
     fn start(&self, bed: &Testbed, _: Job) -> Result<Carrier, BenchError> {
         bridge(bed)?;
-        bed.steer_to_first_processor()?;
-        Ok(Carrier::Kernel)
+        bed.steer_to_first_processor().map(|()| Carrier::Kernel)
     }
 }
 
@@ -57,8 +52,8 @@ impl Peer for Bridge {
 pub struct Routing;
 
 impl Peer for Routing {
-    fn name(&self) -> &'static str {
-        "kernel IP forwarding"
+    fn abilities(&self) -> PeerAbilities {
+        PeerAbilities { name: "kernel IP forwarding", ..PeerAbilities::default() }
     }
 
     fn presence(&self, bed: &Testbed) -> Result<String, String> {
@@ -67,8 +62,7 @@ impl Peer for Routing {
 
     fn start(&self, bed: &Testbed, _: Job) -> Result<Carrier, BenchError> {
         bed.route()?;
-        bed.steer_to_first_processor()?;
-        Ok(Carrier::Kernel)
+        bed.steer_to_first_processor().map(|()| Carrier::Kernel)
     }
 }
 
@@ -133,17 +127,10 @@ impl Qdisc {
 }
 
 impl Peer for Qdisc {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        (!self.delay.is_empty()).then_some(super::DELAY_MS)
-    }
-
-    /// The kernel counts Ethernet frames without FCS.
-    fn rate_overhead(&self) -> Option<u32> {
-        Some(14)
+    fn abilities(&self) -> PeerAbilities {
+        let nominal_delay_ms = (!self.delay.is_empty()).then_some(DELAY_MS);
+        // The kernel counts Ethernet frames without FCS.
+        PeerAbilities { name: self.name, nominal_delay_ms, rate_overhead: Some(14) }
     }
 
     fn presence(&self, bed: &Testbed) -> Result<String, String> {
@@ -155,8 +142,7 @@ impl Peer for Qdisc {
     fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError> {
         bridge(bed)?;
         self.add(bed, job)?;
-        bed.steer_to_first_processor()?;
-        Ok(Carrier::Kernel)
+        bed.steer_to_first_processor().map(|()| Carrier::Kernel)
     }
 }
 

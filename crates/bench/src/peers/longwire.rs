@@ -1,7 +1,7 @@
 //! Longwire itself, with each driver that works on the interfaces of all peers.
 
 use super::testbed::Testbed;
-use super::{Carrier, DELAY_MS, Job, Peer, RATE};
+use super::{Carrier, DELAY_MS, Job, Peer, PeerAbilities, RATE};
 use crate::BenchError;
 use crate::world::Driver;
 
@@ -9,20 +9,10 @@ use crate::world::Driver;
 pub struct Longwire(pub Driver);
 
 impl Peer for Longwire {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Driver::AfXdp => "Longwire, AF_XDP",
-            _ => "Longwire, AF_PACKET",
-        }
-    }
-
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        Some(DELAY_MS)
-    }
-
-    /// A link counts Ethernet frames with FCS by default.
-    fn rate_overhead(&self) -> Option<u32> {
-        Some(18)
+    fn abilities(&self) -> PeerAbilities {
+        let name = if self.0 == Driver::AfXdp { "Longwire, AF_XDP" } else { "Longwire, AF_PACKET" };
+        // A link counts Ethernet frames with FCS by default.
+        PeerAbilities { name, nominal_delay_ms: Some(DELAY_MS), rate_overhead: Some(18) }
     }
 
     fn presence(&self, bed: &Testbed) -> Result<String, String> {

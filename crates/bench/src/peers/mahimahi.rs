@@ -4,7 +4,7 @@
 use super::program::find;
 use super::shell;
 use super::testbed::Testbed;
-use super::{Carrier, DELAY_MS, Job, Peer};
+use super::{Carrier, DELAY_MS, Job, Peer, PeerAbilities};
 use crate::BenchError;
 use crate::files::Files;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,17 +25,9 @@ const SETUID: u32 = 0o4000;
 pub struct Mahimahi;
 
 impl Peer for Mahimahi {
-    fn name(&self) -> &'static str {
-        "mahimahi"
-    }
-
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        Some(DELAY_MS)
-    }
-
-    /// mm-link sends 1504 bytes at each time of its trace: an IP packet of 1500 bytes with TUN's header.
-    fn rate_overhead(&self) -> Option<u32> {
-        Some(0)
+    fn abilities(&self) -> PeerAbilities {
+        // mm-link sends 1504 bytes at each time of its trace: an IP packet of 1500 bytes with TUN's header.
+        PeerAbilities { name: "mahimahi", nominal_delay_ms: Some(DELAY_MS), rate_overhead: Some(0) }
     }
 
     fn presence(&self, _: &Testbed) -> Result<String, String> {

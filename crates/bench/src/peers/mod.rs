@@ -47,20 +47,20 @@ enum Job {
     Rate,
 }
 
-/// A program or kernel function that carries frames from one interface to another.
-trait Peer: Sync {
-    fn name(&self) -> &'static str;
-
+/// A peer's name, and what it can do.
+#[derive(Default)]
+struct PeerAbilities {
+    name: &'static str,
     /// The configured delay of [`Job::Delay`]; none if it can't delay. 0 measures the path through the hosts
     /// alone.
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        None
-    }
-
+    nominal_delay_ms: Option<u64>,
     /// Bytes that its rate counts beyond the IP packet; none if it can't limit rates.
-    fn rate_overhead(&self) -> Option<u32> {
-        None
-    }
+    rate_overhead: Option<u32>,
+}
+
+/// A program or kernel function that carries frames from one interface to another.
+trait Peer: Sync {
+    fn abilities(&self) -> PeerAbilities;
 
     /// The installed version, or why there is none and how to get it. May change `bed`, which is discarded.
     fn presence(&self, bed: &Testbed) -> Result<String, String>;
@@ -161,7 +161,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     require_hosts("peers")?;
     let mut entries = Vec::new();
     for peer in all() {
-        settings.next(&format!("peers: is there {}", peer.name()))?;
+        settings.next(&format!("peers: is there {}", peer.abilities().name))?;
         let presence = peer.presence(&Testbed::new(false)?);
         let results = Results::default;
         entries.push(Entry { peer, presence, forward: results(), delay: results(), rate: results() });
@@ -182,16 +182,16 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 /// One round of a job: every available peer that can do it, once.
 fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) -> Result<(), BenchError> {
     for entry in entries.iter_mut().filter(|entry| entry.presence.is_ok()) {
-        let peer = &*entry.peer;
+        let (peer, can) = (&*entry.peer, entry.peer.abilities());
         let (results, what) = match job {
             Job::Forward => (&mut entry.forward, "64-byte packets"),
-            Job::Delay if peer.nominal_delay_ms().is_some() => (&mut entry.delay, "delay"),
-            Job::Rate if peer.rate_overhead().is_some() => (&mut entry.rate, "rate"),
+            Job::Delay if can.nominal_delay_ms.is_some() => (&mut entry.delay, "delay"),
+            Job::Rate if can.rate_overhead.is_some() => (&mut entry.rate, "rate"),
             _ => continue,
         };
         // After a failure a peer is not tried again: it would fail again, after as long.
         if results.failed.is_none() {
-            settings.next(&format!("peers: {what}, round {round}, {}", peer.name()))?;
+            settings.next(&format!("peers: {what}, round {round}, {}", can.name))?;
             results.add(measure(settings, peer, job))?;
         }
     }
@@ -201,11 +201,11 @@ fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) ->
 /// Measures one job of one peer on a fresh testbed.
 fn measure(settings: &Settings<'_>, peer: &dyn Peer, job: Job) -> Result<(f64, Option<String>), BenchError> {
     let bed = Testbed::new(job != Job::Forward)?;
-    let carrier = peer.start(&bed, job)?;
+    let (carrier, can) = (peer.start(&bed, job)?, peer.abilities());
     let measured = bed.wait_until_it_carries(settings).and_then(|()| match job {
         Job::Forward => Ok((ports::flooded(settings, &bed.world)?, None)),
-        Job::Delay => Ok((delay_error(settings, &bed, peer.nominal_delay_ms().unwrap_or(0))?, None)),
-        Job::Rate => rate(settings, &bed, peer.rate_overhead().unwrap_or(0)),
+        Job::Delay => Ok((delay_error(settings, &bed, can.nominal_delay_ms.unwrap_or(0))?, None)),
+        Job::Rate => rate(settings, &bed, can.rate_overhead.unwrap_or(0)),
     });
     // A program's last output explains more than the absence of frames.
     let of_carrier = carrier.stop()?;
@@ -279,7 +279,7 @@ fn table(bare: &Results, entries: &[Entry]) -> Vec<Row> {
         sample.shown("peers: bare loop, 64 bytes", "pps").note(BARE)
     })];
     for entry in entries {
-        let name = format!("peers: {}", entry.peer.name());
+        let name = format!("peers: {}", entry.peer.abilities().name);
         match &entry.presence {
             Err(why) => rows.push(Row::new(name, "").measured("not run").note(why.clone())),
             Ok(version) => rows.extend(of_peer(&name, version, entry, bare)),
@@ -289,21 +289,21 @@ fn table(bare: &Results, entries: &[Entry]) -> Vec<Row> {
 }
 
 fn of_peer(name: &str, version: &str, entry: &Entry, bare: &Results) -> Vec<Row> {
-    let pps = format!("{name}, 64 bytes");
+    let (pps, can) = (format!("{name}, 64 bytes"), entry.peer.abilities());
     let mut rows = vec![row(&entry.forward, &pps, |sample| sample.shown(&pps, "pps").note(version))];
     if entry.forward.failed.is_none() && bare.failed.is_none() {
         let pairs = entry.forward.values.iter().zip(&bare.values);
         let shares: Sample = pairs.map(|(own, bare)| own / bare.max(1.0) * 100.0).collect();
         rows.push(shares.shown(&format!("{name}, of the bare loop"), "%"));
     }
-    if let Some(nominal) = entry.peer.nominal_delay_ms() {
+    if let Some(nominal) = can.nominal_delay_ms {
         let name = match nominal {
             0 => format!("{name}, one-way time with no delay set"),
             nominal => format!("{name}, {nominal} ms: error of the mean delay"),
         };
         rows.push(row(&entry.delay, &name, |sample| sample.shown(&name, "ns")));
     }
-    if let Some(overhead) = entry.peer.rate_overhead() {
+    if let Some(overhead) = can.rate_overhead {
         let name = format!("{name}, {}", Rate(RATE));
         rows.push(row(&entry.rate, &name, |sample| rate_row(&name, &sample, overhead)));
     }
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn peers_have_names_of_their_own() {
-        let names: Vec<_> = all().iter().map(|peer| peer.name()).collect();
+        let names: Vec<_> = all().iter().map(|peer| peer.abilities().name).collect();
         let distinct: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
     }

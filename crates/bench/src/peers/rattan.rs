@@ -3,7 +3,7 @@
 use super::program::find;
 use super::shell;
 use super::testbed::Testbed;
-use super::{Carrier, DELAY_MS, Job, Peer, RATE};
+use super::{Carrier, DELAY_MS, Job, Peer, PeerAbilities, RATE};
 use crate::BenchError;
 use crate::files::Files;
 use std::process::{Command, Stdio};
@@ -16,17 +16,9 @@ const OUTSIDE: &str = "vR1-R-";
 pub struct Rattan;
 
 impl Peer for Rattan {
-    fn name(&self) -> &'static str {
-        "Rattan"
-    }
-
-    fn nominal_delay_ms(&self) -> Option<u64> {
-        Some(DELAY_MS)
-    }
-
-    /// Configured to count IP packets.
-    fn rate_overhead(&self) -> Option<u32> {
-        Some(0)
+    fn abilities(&self) -> PeerAbilities {
+        // Configured to count IP packets.
+        PeerAbilities { name: "Rattan", nominal_delay_ms: Some(DELAY_MS), rate_overhead: Some(0) }
     }
 
     fn presence(&self, _: &Testbed) -> Result<String, String> {

@@ -60,7 +60,7 @@ impl Testbed {
     pub fn set(&self, name: &str, value: &str) -> Result<(), BenchError> {
         let path = format!("/proc/sys/net/ipv4/{name}");
         let written = self.world.lab().in_core(|| std::fs::write(path, value))?;
-        written.map_err(|source| BenchError::System { doing: "setting up forwarding of IP", source })
+        written.map_err(BenchError::system("setting up forwarding of IP"))
     }
 
     /// Starts a program in the interfaces' namespace.

@@ -2,8 +2,8 @@
 
 use super::program::find;
 use super::testbed::Testbed;
-use super::{Carrier, Job, Peer};
-use crate::BenchError;
+use super::{Carrier, Job, Peer, PeerAbilities};
+use crate::{BenchError, processors};
 use std::process::Command;
 
 const PROGRAM: &str = "dpdk-testpmd";
@@ -26,7 +26,7 @@ pub const AF_XDP: Testpmd =
 impl Testpmd {
     /// The first processor forwards; the program's main thread is on the last one.
     fn command(&self, bed: &Testbed) -> Command {
-        let last = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
+        let last = processors() - 1;
         let [from, to] = bed.interfaces();
         let mut command = Command::new(PROGRAM);
         command.args(["--no-huge", "-m", "128", "--no-pci", "--no-telemetry", "--no-shconf"]);
@@ -40,8 +40,8 @@ impl Testpmd {
 }
 
 impl Peer for Testpmd {
-    fn name(&self) -> &'static str {
-        self.name
+    fn abilities(&self) -> PeerAbilities {
+        PeerAbilities { name: self.name, ..PeerAbilities::default() }
     }
 
     fn presence(&self, _: &Testbed) -> Result<String, String> {

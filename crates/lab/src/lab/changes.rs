@@ -1,20 +1,20 @@
 //! Adds hosts to a lab that is up, and removes them.
 
-use longwire_netlink::{Socket, interface_index, link};
+use longwire_netlink::link;
 
 use super::{Lab, host_state, make_namespace, open_host, wire_up, write_hosts_file};
 use crate::address::mac_of_place;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::state::{LabLock, LabState};
-use crate::{HostSpec, LabError};
+use crate::{HostSpec, LabError, Result};
 
 impl Lab {
     /// Adds a host to a lab that is up, as [`Lab::create`] does.
     ///
     /// # Errors
     /// If the name is taken, a field is invalid, or the kernel refuses; then nothing is left behind.
-    pub fn add(&mut self, spec: &HostSpec) -> Result<(), LabError> {
+    pub fn add(&mut self, spec: &HostSpec) -> Result<()> {
         spec.check()?;
         if self.hosts.iter().any(|host| host.name() == spec.name) {
             let reason = "a host has this name; choose another".to_owned();
@@ -54,13 +54,13 @@ impl Lab {
     ///
     /// # Errors
     /// If there is no such host, or something can't be removed.
-    pub fn remove(&mut self, name: &str) -> Result<(), LabError> {
+    pub fn remove(&mut self, name: &str) -> Result<()> {
         self.host(name)?;
         let guard = LabLock::acquire_to_remove()?;
         self.forget(name, &guard)
     }
 
-    fn forget(&mut self, name: &str, guard: &LabLock) -> Result<(), LabError> {
+    fn forget(&mut self, name: &str, guard: &LabLock) -> Result<()> {
         self.hosts.retain(|host| host.name() != name);
         let gone: Vec<_> = self.state.hosts.extract_if(.., |host| host.spec.name == name).collect();
         processes::end_all_in(gone.iter().filter_map(|host| host.namespace.as_deref()));
@@ -68,9 +68,7 @@ impl Lab {
         for host in &gone {
             if let Some(port) = &host.port {
                 let doing = LabError::system(format!("removing the wire of host {name}"));
-                let delete =
-                    || interface_index(port).and_then(|index| Socket::route()?.request(link::delete(index)));
-                let removed = self.core.run(|| link::unless_gone(delete()));
+                let removed = self.core.run(|| link::remove(port));
                 result = result.and(removed.and_then(|removed| removed.map_err(doing)));
             }
             if let Some(namespace) = &host.namespace {

@@ -3,14 +3,14 @@
 use super::control::{Answer, BulkOffer, Control, End, Ready, Receiver, Test};
 use super::goodput::Goodput;
 use super::header::{HEADER_BYTES, Header};
-use super::socket::{self, TcpInfo};
+use super::socket::{self, TICK_NS, TcpInfo};
 use super::spread::{Distribution, Spread};
 use super::udp::IDLE_NS;
-use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, StopAfter};
+use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Result, StopAfter, check};
 use longwire_clock::monotonic;
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion, tcp_congestion};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ pub struct BulkResult {
 /// # Errors
 /// A parameter out of range, a congestion control that the system lacks, a receiver that cannot be reached,
 /// refuses, or falls silent, or a progress function that stops.
-pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Result<BulkResult, Error> {
+pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Result<BulkResult> {
     bulk.until.check(MAX_BYTES)?;
     let duration_ns = bulk.until.duration_ns();
     let offer = BulkOffer { streams: bulk.streams, interval_ns: bulk.interval_ns, duration_ns };
@@ -88,18 +88,14 @@ pub fn send(receiver: &Receiver, bulk: &Bulk, on_progress: OnProgress<'_>) -> Re
     sender.finish(bulk.until)?;
     control.write(&End { sent: sender.sent })?;
     let reception = sender.reception(&mut control, &mut reporter, receiver.patience)?;
+    let min_rtt_us = sender.last.iter().filter_map(|info| info.min_rtt_us).min();
     Ok(BulkResult {
         bulk: bulk.clone(),
         congestion: sender.congestion,
         sent_bytes: sender.sent,
         retransmits: sender.last.iter().map(|info| u64::from(info.retransmits)).sum(),
         rtt: sender.rtt.distribution(),
-        min_rtt_ns: sender
-            .last
-            .iter()
-            .filter_map(|info| info.min_rtt_us)
-            .min()
-            .map(|us| u64::from(us) * 1000),
+        min_rtt_ns: min_rtt_us.map(|us| u64::from(us) * 1000),
         reception,
     })
 }
@@ -114,7 +110,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn connect(bulk: &Bulk, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self, Error> {
+    fn connect(bulk: &Bulk, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self> {
         let mut streams = Vec::with_capacity(bulk.streams as usize);
         let mut congestion = String::new();
         for sequence in 0..bulk.streams {
@@ -139,7 +135,7 @@ impl Sender {
     }
 
     /// Writes to whichever connection takes it, until the end.
-    fn push(&mut self, started: u64, until: StopAfter, reporter: &mut Reporter<'_>) -> Result<(), Error> {
+    fn push(&mut self, started: u64, until: StopAfter, reporter: &mut Reporter<'_>) -> Result<()> {
         let chunk = vec![0; CHUNK];
         let mut wait: Vec<_> = self.streams.iter().map(|s| socket::interest(s, libc::POLLOUT)).collect();
         let (most, end) = match until {
@@ -155,10 +151,7 @@ impl Sender {
                 return Ok(());
             }
             if now.saturating_sub(last_sent) > IDLE_NS {
-                return Err(Error::Silent {
-                    what: "room in the connections",
-                    after: Duration::from_nanos(IDLE_NS),
-                });
+                return Err(Error::silent("room in the connections", IDLE_NS));
             }
             let step = SAMPLE_NS.min(end - now);
             socket::poll(&mut wait, step).map_err(Error::system("waiting for the connections"))?;
@@ -173,7 +166,7 @@ impl Sender {
                         self.sent += count as u64;
                         last_sent = now;
                     }
-                    Err(error) if passing(&error) => {}
+                    Err(error) if socket::is_passing(&error) => {}
                     Err(error) => return Err(Error::system("writing to a connection")(error)),
                 }
             }
@@ -181,7 +174,7 @@ impl Sender {
     }
 
     /// After a duration the rest is discarded; otherwise each connection delivers everything.
-    fn finish(&mut self, until: StopAfter) -> Result<(), Error> {
+    fn finish(&mut self, until: StopAfter) -> Result<()> {
         self.next_sample = 0;
         self.sample(monotonic().0);
         match until {
@@ -207,7 +200,7 @@ impl Sender {
         control: &mut Control,
         reporter: &mut Reporter<'_>,
         patience: Duration,
-    ) -> Result<BulkReception, Error> {
+    ) -> Result<BulkReception> {
         // Sending the buffers may take long on a slow link: the receiver gives up when nothing arrives for
         // IDLE_NS.
         let slow = if self.streams.is_empty() { 0 } else { MAX_DURATION_NS };
@@ -240,31 +233,18 @@ impl Sender {
     }
 }
 
-fn passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
 impl BulkOffer {
     /// Checks the parameters.
-    pub fn check(&self) -> Result<(), Error> {
-        if !(1..=MAX_STREAMS).contains(&self.streams) {
-            return Err(Error::parameter("streams", self.streams, "give 1 to 64"));
-        }
-        if !(1_000_000..=3_600_000_000_000).contains(&self.interval_ns) {
-            return Err(Error::parameter("interval", format!("{} ns", self.interval_ns), "give 1 ms to 1 h"));
-        }
-        if self.duration_ns.is_some_and(|time| time == 0 || time > MAX_DURATION_NS) {
-            return Err(Error::parameter(
-                "duration",
-                "0 or more than a day",
-                "give more than 0 and at most a day",
-            ));
-        }
-        Ok(())
+    pub fn check(&self) -> Result<()> {
+        check((1..=MAX_STREAMS).contains(&self.streams), "streams", self.streams, "give 1 to 64")?;
+        let is_good = (1_000_000..=3_600_000_000_000).contains(&self.interval_ns);
+        check(is_good, "interval", format!("{} ns", self.interval_ns), "give 1 ms to 1 h")?;
+        let is_good = self.duration_ns.is_none_or(|time| (1..=MAX_DURATION_NS).contains(&time));
+        check(is_good, "duration", "0 or more than a day", "give more than 0 and at most a day")
     }
 
     /// Receives the transfer; `stopped` is polled about five times a second.
-    pub fn receive(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<BulkReception, Error> {
+    pub fn receive(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<BulkReception> {
         let failed = || Error::system("listening for the transfer");
         let listener = TcpListener::bind(control.local()?).map_err(failed())?;
         let port = listener.local_addr().map_err(failed())?.port();
@@ -284,8 +264,7 @@ impl BulkOffer {
         streams: &mut [TcpStream],
         control: &mut Control,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<BulkReception, Error> {
-        const TICK: u64 = 200_000_000;
+    ) -> Result<BulkReception> {
         let mut ended = control.line::<End>("sender's end")?.is_some();
         let mut buffer = vec![0; CHUNK];
         let mut wait: Vec<_> = streams.iter().map(|stream| socket::interest(stream, libc::POLLIN)).collect();
@@ -294,13 +273,13 @@ impl BulkOffer {
         let mut open = streams.len();
         let mut last_heard = monotonic().0;
         while open > 0 || !ended {
-            socket::poll(&mut wait, TICK).map_err(Error::system("waiting for the transfer"))?;
+            socket::poll(&mut wait, TICK_NS).map_err(Error::system("waiting for the transfer"))?;
             let now = monotonic().0;
             for (stream, ready) in streams.iter_mut().zip(&mut wait).filter(|(_, ready)| ready.revents != 0) {
                 last_heard = now;
                 match stream.read(&mut buffer) {
                     Ok(count @ 1..) => goodput.arrive(now, count as u64),
-                    Err(error) if passing(&error) => {}
+                    Err(error) if socket::is_passing(&error) => {}
                     // An orderly end, or a reset at the end of a duration; poll(2) ignores negative
                     // descriptors.
                     Ok(_) | Err(_) => {
@@ -327,7 +306,7 @@ impl BulkOffer {
                 break;
             }
             if silence > IDLE_NS {
-                return Err(Error::Silent { what: "byte", after: Duration::from_nanos(IDLE_NS) });
+                return Err(Error::silent("byte", IDLE_NS));
             }
         }
         Ok(goodput.reception())
@@ -342,19 +321,18 @@ pub(super) fn accept(
     flow: u32,
     end: u64,
     stopped: &dyn Fn() -> bool,
-) -> Result<Option<TcpStream>, Error> {
-    const TICK: u64 = 200_000_000;
+) -> Result<Option<TcpStream>> {
     const GREETING: Duration = Duration::from_secs(10);
     let failed = || Error::system("accepting a connection of the transfer");
     loop {
         let mut wait =
             [socket::interest(listener, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
-        socket::poll(&mut wait, TICK).map_err(failed())?;
+        socket::poll(&mut wait, TICK_NS).map_err(failed())?;
         if stopped() {
             return Err(Error::Stopped);
         }
         if monotonic().0 > end {
-            return Err(Error::Silent { what: "connection", after: Duration::from_nanos(CONNECT_NS) });
+            return Err(Error::silent("connection", CONNECT_NS));
         }
         if wait[0].revents != 0 {
             break;

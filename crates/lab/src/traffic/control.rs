@@ -14,13 +14,13 @@
 
 use super::clock::ClockId;
 use super::goodput::BulkReception;
-use super::socket;
+use super::socket::{self, TICK_NS};
 use super::tally::UdpReception;
-use super::{Error, Layer};
+use super::{Error, Layer, Result};
 use longwire_clock::monotonic;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -141,13 +141,13 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub fn new(stream: TcpStream, limit: usize) -> Result<Self, Error> {
+    pub fn new(stream: TcpStream, limit: usize) -> Result<Self> {
         stream.set_nodelay(true).map_err(Error::system("setting up the control connection"))?;
         Ok(Self { stream, line: Vec::with_capacity(limit), limit })
     }
 
     /// Connects to a receiver, offers a measurement, and waits until it is ready; returns where to send.
-    pub fn offer(receiver: &Receiver, test: Test) -> Result<(Self, SocketAddr, Ready), Error> {
+    pub fn offer(receiver: &Receiver, test: Test) -> Result<(Self, SocketAddr, Ready)> {
         let doing = || format!("connecting to the receiver at {}", receiver.address);
         let stream = TcpStream::connect_timeout(&receiver.address, receiver.patience).map_err(|source| {
             Error::System {
@@ -170,7 +170,7 @@ impl Control {
     }
 
     /// Reads a sender's first line; `stopped` is polled about five times a second.
-    pub fn hello(&mut self, patience: Duration, stopped: &dyn Fn() -> bool) -> Result<Hello, Error> {
+    pub fn hello(&mut self, patience: Duration, stopped: &dyn Fn() -> bool) -> Result<Hello> {
         let mut tick = |_: u64| if stopped() { Err(Error::Stopped) } else { Ok(()) };
         let hello: Hello = self.read_within("offer", patience, &mut tick)?;
         if hello.longwire != PROTOCOL {
@@ -179,7 +179,7 @@ impl Control {
         Ok(hello)
     }
 
-    pub fn write(&mut self, message: &impl Serialize) -> Result<(), Error> {
+    pub fn write(&mut self, message: &impl Serialize) -> Result<()> {
         let failed = || Error::system("writing to the control connection");
         let mut line = serde_json::to_vec(message).map_err(|error| failed()(error.into()))?;
         line.push(b'\n');
@@ -188,7 +188,7 @@ impl Control {
     }
 
     /// Waits for a line, at most for `patience`.
-    pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, Error> {
+    pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T> {
         self.read_within(what, patience, &mut |_| Ok(()))
     }
 
@@ -197,8 +197,8 @@ impl Control {
         &mut self,
         what: &'static str,
         patience: Duration,
-        tick: &mut dyn FnMut(u64) -> Result<(), Error>,
-    ) -> Result<T, Error> {
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<T> {
         let end = monotonic().0.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         self.read_until(what, end, tick)?.ok_or(Error::Silent { what, after: patience })
     }
@@ -209,9 +209,8 @@ impl Control {
         &mut self,
         what: &'static str,
         end: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Error>,
-    ) -> Result<Option<T>, Error> {
-        const TICK: u64 = 200_000_000;
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Option<T>> {
         loop {
             if let Some(message) = self.line(what)? {
                 return Ok(Some(message));
@@ -222,7 +221,7 @@ impl Control {
             }
             tick(now)?;
             let mut wait = [socket::interest(&self.stream, libc::POLLIN)];
-            socket::poll(&mut wait, TICK.min(end - now))
+            socket::poll(&mut wait, TICK_NS.min(end - now))
                 .map_err(Error::system("waiting for the other side"))?;
             if wait[0].revents != 0 {
                 self.fill(what)?;
@@ -231,7 +230,7 @@ impl Control {
     }
 
     /// Reads from the connection, which must be readable so that this does not block.
-    pub fn fill(&mut self, what: &'static str) -> Result<(), Error> {
+    pub fn fill(&mut self, what: &'static str) -> Result<()> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
             Ok(0) => Err(Error::Ended(what)),
@@ -242,15 +241,13 @@ impl Control {
                 self.line.extend_from_slice(&bytes[..count]);
                 Ok(())
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(())
-            }
+            Err(error) if socket::is_passing(&error) => Ok(()),
             Err(error) => Err(Error::system(format!("waiting for the {what}"))(error)),
         }
     }
 
     /// The next complete line.
-    pub fn line<T: DeserializeOwned>(&mut self, what: &'static str) -> Result<Option<T>, Error> {
+    pub fn line<T: DeserializeOwned>(&mut self, what: &'static str) -> Result<Option<T>> {
         let Some(end) = self.line.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
         };
@@ -260,13 +257,13 @@ impl Control {
     }
 
     /// The other side's address on the connection.
-    pub fn peer(&self) -> Result<IpAddr, Error> {
+    pub fn peer(&self) -> Result<IpAddr> {
         let address = self.stream.peer_addr().map_err(Error::system("asking for the sender's address"))?;
         Ok(socket::canonical(address).ip())
     }
 
     /// This side's address on the connection with any port.
-    pub fn local(&self) -> Result<SocketAddr, Error> {
+    pub fn local(&self) -> Result<SocketAddr> {
         let mut address = socket::canonical(
             self.stream.local_addr().map_err(Error::system("asking for the local address"))?,
         );

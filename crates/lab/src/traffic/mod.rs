@@ -93,15 +93,29 @@ pub enum Error {
     Stopped,
 }
 
+/// The outcome of a part of a measurement.
+type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source, fix: "" }
     }
 
-    fn parameter(field: &'static str, problem: impl ToString, fix: &'static str) -> Self {
-        Self::Parameter { field, problem: problem.to_string(), fix }
+    /// Silence for so many nanoseconds.
+    fn silent(what: &'static str, ns: u64) -> Self {
+        Self::Silent { what, after: Duration::from_nanos(ns) }
     }
+}
+
+/// Refuses a parameter whose value is not good.
+fn check(is_good: bool, field: &'static str, value: impl ToString, fix: &'static str) -> Result<()> {
+    if is_good { Ok(()) } else { Err(Error::Parameter { field, problem: value.to_string(), fix }) }
+}
+
+/// A part of all in percent; 0 of nothing.
+fn percent(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
 }
 
 /// Progress of a measurement.
@@ -144,7 +158,7 @@ impl<'a> Reporter<'a> {
         Self { on_progress, started, next: started + Self::EVERY, total_ns }
     }
 
-    fn tell(&mut self, now: u64, done: u64) -> Result<(), Error> {
+    fn tell(&mut self, now: u64, done: u64) -> Result<()> {
         if now < self.next {
             return Ok(());
         }
@@ -227,17 +241,16 @@ impl StopAfter {
         Self::DurationNs(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn check(self, most: u64) -> Result<(), Error> {
+    fn check(self, most: u64) -> Result<()> {
         match self {
-            Self::Count(count) if count == 0 || count > most => Err(Error::parameter(
-                "count",
-                count,
-                "give 1 or more, and at most what this measurement can keep account of",
-            )),
-            Self::DurationNs(time) if time == 0 || time > MAX_DURATION_NS => {
-                Err(Error::parameter("duration", format!("{time} ns"), "give more than 0 and at most a day"))
+            Self::Count(count) => {
+                let fix = "give 1 or more, and at most what this measurement can keep account of";
+                check((1..=most).contains(&count), "count", count, fix)
             }
-            _ => Ok(()),
+            Self::DurationNs(time) => {
+                let is_good = (1..=MAX_DURATION_NS).contains(&time);
+                check(is_good, "duration", format!("{time} ns"), "give more than 0 and at most a day")
+            }
         }
     }
 

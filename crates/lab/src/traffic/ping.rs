@@ -2,9 +2,9 @@
 
 use super::clock::precise_sleeps;
 use super::header::{HEADER_BYTES, Header};
-use super::socket::{self, IcmpSocket, Incoming};
+use super::socket::{self, IcmpSocket, Incoming, TICK_NS};
 use super::spread::{Distribution, Spread};
-use super::{Error, OnProgress, Reporter};
+use super::{Error, OnProgress, Reporter, Result, check, percent};
 use longwire_clock::monotonic;
 use longwire_wire::checksum::Sum;
 use serde::{Deserialize, Serialize};
@@ -43,28 +43,16 @@ impl Ping {
         Self { target, count, interval_ns: 1_000_000, payload: 56, timeout_ns: 1_000_000_000 }
     }
 
-    fn check(&self) -> Result<(), Error> {
-        if !(1..=MAX_REQUESTS).contains(&self.count) {
-            return Err(Error::parameter("count", self.count, "give 1 to 16777216"));
-        }
-        if !(10_000..=60_000_000_000).contains(&self.interval_ns) {
-            return Err(Error::parameter(
-                "interval",
-                format!("{} ns", self.interval_ns),
-                "give 10 µs to 60 s",
-            ));
-        }
-        if !(HEADER_BYTES..=MAX_PAYLOAD).contains(&self.payload) {
-            return Err(Error::parameter("payload", self.payload, "give 18 to 65507 bytes"));
-        }
-        if self.timeout_ns > 600_000_000_000 {
-            return Err(Error::parameter(
-                "timeout",
-                format!("{} ns", self.timeout_ns),
-                "give at most ten minutes",
-            ));
-        }
-        Ok(())
+    fn check(&self) -> Result<()> {
+        let ns = |time: u64| format!("{time} ns");
+        let (interval, payload) = (self.interval_ns, self.payload);
+        check((1..=MAX_REQUESTS).contains(&self.count), "count", self.count, "give 1 to 16777216")?;
+        let is_good = (10_000..=60_000_000_000).contains(&interval);
+        check(is_good, "interval", ns(interval), "give 10 µs to 60 s")?;
+        let is_good = (HEADER_BYTES..=MAX_PAYLOAD).contains(&payload);
+        check(is_good, "payload", payload, "give 18 to 65507 bytes")?;
+        let is_good = self.timeout_ns <= 600_000_000_000;
+        check(is_good, "timeout", ns(self.timeout_ns), "give at most ten minutes")
     }
 }
 
@@ -88,7 +76,7 @@ pub struct PingResult {
 impl PingResult {
     /// Unanswered requests as a share of those sent, in percent.
     pub fn loss_percent(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.sent as f64 }
+        percent(self.lost, self.sent)
     }
 }
 
@@ -96,7 +84,7 @@ impl PingResult {
 ///
 /// # Errors
 /// A parameter out of range, no permission for ICMP sockets, no route, or a progress function that stops.
-pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Error> {
+pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult> {
     ping_each(ping, on_progress, &mut |_| ())
 }
 
@@ -104,11 +92,7 @@ pub fn ping(ping: &Ping, on_progress: OnProgress<'_>) -> Result<PingResult, Erro
 ///
 /// # Errors
 /// As for [`ping`].
-pub fn ping_each(
-    ping: &Ping,
-    on_progress: OnProgress<'_>,
-    each: &mut dyn FnMut(i64),
-) -> Result<PingResult, Error> {
+pub fn ping_each(ping: &Ping, on_progress: OnProgress<'_>, each: &mut dyn FnMut(i64)) -> Result<PingResult> {
     ping.check()?;
     let socket = IcmpSocket::open(ping.target).map_err(|source| Error::System {
         doing: format!("opening a socket to ping {}", ping.target),
@@ -160,8 +144,7 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
-        const TICK: u64 = 200_000_000;
+    fn run(&mut self, on_progress: OnProgress<'_>) -> Result<()> {
         let start = monotonic().0;
         let total = u64::from(self.ping.count) * self.ping.interval_ns;
         let mut reporter = Reporter::new(on_progress, start, Some(total));
@@ -180,14 +163,15 @@ impl<'a> Pinger<'a> {
                 continue;
             }
             let mut wait = [socket::interest(self.socket, libc::POLLIN)];
-            socket::poll(&mut wait, (due - now).min(TICK)).map_err(Error::system("waiting for replies"))?;
+            socket::poll(&mut wait, (due - now).min(TICK_NS))
+                .map_err(Error::system("waiting for replies"))?;
             if wait[0].revents != 0 {
                 self.take()?;
             }
         }
     }
 
-    fn request(&mut self) -> Result<(), Error> {
+    fn request(&mut self) -> Result<()> {
         let now = monotonic().0;
         let header = Header { flow: self.flow, sequence: self.sent, sent: now };
         // For datagram sockets and ICMPv6 the kernel sets identifier or checksum, overwriting what is written
@@ -207,7 +191,7 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    fn take(&mut self) -> Result<(), Error> {
+    fn take(&mut self) -> Result<()> {
         let count = self.incoming.receive(self.socket).map_err(Error::system("receiving replies"))?;
         for at in 0..count {
             let (bytes, _, arrived) = self.incoming.packet(at);

@@ -1,6 +1,6 @@
 //! QUIC servers, asked whether they are there.
 
-use super::Error;
+use super::{Error, Result};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// If there is no route to the address, or the system has no socket.
-pub fn wait_for_server(address: SocketAddr, time: Duration) -> Result<bool, Error> {
+pub fn wait_for_server(address: SocketAddr, time: Duration) -> Result<bool> {
     let own = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket =
         UdpSocket::bind(SocketAddr::new(own, 0)).map_err(Error::system("can't open a UDP socket"))?;
@@ -32,7 +32,7 @@ pub fn wait_for_server(address: SocketAddr, time: Duration) -> Result<bool, Erro
 }
 
 /// Whether a server answers until then.
-fn is_answered(socket: &UdpSocket, until: Instant) -> Result<bool, Error> {
+fn is_answered(socket: &UdpSocket, until: Instant) -> Result<bool> {
     let mut buffer = [0; 2048];
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         socket.set_read_timeout(Some(left)).map_err(Error::system("can't wait for an answer"))?;

@@ -7,8 +7,8 @@
 //! A file that exists keeps its contents until a stream begins: nothing is lost where no receiver answers, or
 //! no sender comes.
 
-use super::Error;
 use super::header::{HEADER_BYTES, Header};
+use super::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Recording {
     ///
     /// # Errors
     /// It can't be created or written.
-    pub fn create(path: &Path) -> Result<Self, Error> {
+    pub fn create(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         let (file, is_new) = match options.write(true).create_new(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -51,7 +51,7 @@ impl Recording {
     }
 
     /// Empties the file for the first stream, and writes its head. Later calls have no effect.
-    pub(super) fn begin(&mut self) -> Result<(), Error> {
+    pub(super) fn begin(&mut self) -> Result<()> {
         if self.has_begun {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Recording {
 
     /// Adds a packet of a stream that has begun. `ethernet` bytes are those of its frame, with check
     /// sequence.
-    pub(super) fn add(&mut self, header: &Header, time: u64, ethernet: u64) -> Result<(), Error> {
+    pub(super) fn add(&mut self, header: &Header, time: u64, ethernet: u64) -> Result<()> {
         let original = u32::try_from(ethernet.saturating_sub(CHECK)).unwrap_or(u32::MAX);
         let mut record = [0; 16 + KEPT];
         let fields = [
@@ -98,7 +98,7 @@ impl Recording {
     ///
     /// # Errors
     /// The file can't be written.
-    pub fn flush(&mut self) -> Result<u64, Error> {
+    pub fn flush(&mut self) -> Result<u64> {
         self.file.flush().map_err(failed(&self.path))?;
         Ok(self.packets)
     }

@@ -3,14 +3,16 @@
 use super::bulk::{CONNECT_NS, accept};
 use super::control::{Answer, Control, End, Ready, Receiver, RequestOffer, Test};
 use super::header::{HEADER_BYTES, Header};
-use super::socket;
+use super::socket::{self, TICK_NS};
 use super::spread::{Distribution, Spread};
 use super::udp::{IDLE_NS, connected};
-use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, StopAfter};
+use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Result, StopAfter, check};
 use longwire_clock::monotonic;
+use rustix::net::{self, RecvFlags, SendFlags};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 pub use super::control::Transport;
@@ -77,11 +79,7 @@ impl RequestResult {
 /// # Errors
 /// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
 /// function that stops.
-pub fn send(
-    receiver: &Receiver,
-    requests: &Requests,
-    on_progress: OnProgress<'_>,
-) -> Result<RequestResult, Error> {
+pub fn send(receiver: &Receiver, requests: &Requests, on_progress: OnProgress<'_>) -> Result<RequestResult> {
     let offer = RequestOffer {
         transport: requests.transport,
         request: requests.request,
@@ -89,12 +87,10 @@ pub fn send(
     };
     offer.check()?;
     requests.until.check(MAX_PACKETS)?;
-    if !(1..=MAX_OUTSTANDING).contains(&requests.outstanding) {
-        return Err(Error::parameter("outstanding", requests.outstanding, "give 1 to 1024"));
-    }
-    if requests.timeout_ns == 0 || requests.timeout_ns > MAX_DURATION_NS {
-        return Err(Error::parameter("timeout", requests.timeout_ns, "give more than 0 and at most a day"));
-    }
+    let (outstanding, timeout) = (requests.outstanding, requests.timeout_ns);
+    check((1..=MAX_OUTSTANDING).contains(&outstanding), "outstanding", outstanding, "give 1 to 1024")?;
+    let is_good = (1..=MAX_DURATION_NS).contains(&timeout);
+    check(is_good, "timeout", timeout, "give more than 0 and at most a day")?;
     let (mut control, to, ready) = Control::offer(receiver, Test::Request(offer))?;
     let mut asker = Requester::new(requests, to, ready, receiver.patience)?;
     asker.run(on_progress)?;
@@ -114,15 +110,11 @@ pub fn send(
     })
 }
 
-enum RequestSocket {
-    Udp(UdpSocket),
-    Tcp(TcpStream),
-}
-
 /// The requesting side.
 struct Requester<'a> {
     requests: &'a Requests,
-    line: RequestSocket,
+    /// A connected socket of the transport.
+    line: OwnedFd,
     flow: u32,
     /// Outstanding requests: number and time of sending.
     waiting: Vec<(u32, u64)>,
@@ -142,13 +134,13 @@ struct Requester<'a> {
 }
 
 impl<'a> Requester<'a> {
-    fn new(requests: &'a Requests, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self, Error> {
+    fn new(requests: &'a Requests, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self> {
         let failed = || Error::system(format!("connecting to {to} for requests"));
         let line = match requests.transport {
             Transport::Udp => {
                 let socket = connected(to)?;
                 socket.set_nonblocking(true).map_err(failed())?;
-                RequestSocket::Udp(socket)
+                socket.into()
             }
             Transport::Tcp => {
                 let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
@@ -157,7 +149,7 @@ impl<'a> Requester<'a> {
                 Header { flow: ready.flow, sequence: 0, sent: 0 }.write(&mut greeting);
                 stream.write_all(&greeting).map_err(failed())?;
                 stream.set_nonblocking(true).map_err(failed())?;
-                RequestSocket::Tcp(stream)
+                stream.into()
             }
         };
         Ok(Self {
@@ -179,7 +171,7 @@ impl<'a> Requester<'a> {
         })
     }
 
-    fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
+    fn run(&mut self, on_progress: OnProgress<'_>) -> Result<()> {
         let started = monotonic().0;
         let (most, end) = match self.requests.until {
             StopAfter::Count(count) => (count, u64::MAX),
@@ -205,7 +197,7 @@ impl<'a> Requester<'a> {
     }
 
     /// Starts new requests while there is room.
-    fn ask(&mut self, most: u64) -> Result<(), Error> {
+    fn ask(&mut self, most: u64) -> Result<()> {
         while self.sent < most
             && self.waiting.len() < self.requests.outstanding as usize
             && self.written == self.out.len()
@@ -226,14 +218,10 @@ impl<'a> Requester<'a> {
     }
 
     /// Writes the rest of the current request.
-    fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<()> {
         while self.written < self.out.len() {
             let rest = &self.out[self.written..];
-            let result = match &mut self.line {
-                RequestSocket::Udp(socket) => socket.send(rest),
-                RequestSocket::Tcp(stream) => stream.write(rest),
-            };
-            match result {
+            match net::send(&self.line, rest, SendFlags::NOSIGNAL).map_err(io::Error::from) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if passing(&error) => {}
@@ -243,38 +231,29 @@ impl<'a> Requester<'a> {
         Ok(())
     }
 
-    fn wait(&self, now: u64, writing: bool) -> Result<(), Error> {
-        const TICK: u64 = 200_000_000;
+    fn wait(&self, now: u64, writing: bool) -> Result<()> {
         let oldest = self.waiting.iter().map(|(_, sent)| *sent).min().unwrap_or(now);
-        let timeout = (oldest + self.requests.timeout_ns).saturating_sub(now).min(TICK);
+        let timeout = (oldest + self.requests.timeout_ns).saturating_sub(now).min(TICK_NS);
         let events = if writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
-        let mut wait = [match &self.line {
-            RequestSocket::Udp(socket) => socket::interest(socket, events),
-            RequestSocket::Tcp(stream) => socket::interest(stream, events),
-        }];
+        let mut wait = [socket::interest(&self.line, events)];
         socket::poll(&mut wait, timeout).map_err(Error::system("waiting for responses"))
     }
 
     /// Reads available responses.
-    fn take(&mut self) -> Result<(), Error> {
+    fn take(&mut self) -> Result<()> {
         loop {
             let rest = &mut self.response[self.read..];
-            let result = match &mut self.line {
-                RequestSocket::Udp(socket) => socket.recv(rest),
-                RequestSocket::Tcp(stream) => stream.read(rest),
-            };
-            match (result, &self.line) {
-                (Ok(0), RequestSocket::Tcp(_)) => {
-                    return Err(Error::Ended("response"));
-                }
-                (Ok(count), RequestSocket::Tcp(_)) => {
+            let received = net::recv(&self.line, rest, RecvFlags::empty()).map_err(io::Error::from);
+            match (received.map(|(count, _)| count), self.requests.transport) {
+                (Ok(0), Transport::Tcp) => return Err(Error::Ended("response")),
+                (Ok(count), Transport::Tcp) => {
                     self.read += count;
                     if self.read == self.response.len() {
                         self.read = 0;
                         self.responded(self.response.len());
                     }
                 }
-                (Ok(count), RequestSocket::Udp(_)) => self.responded(count),
+                (Ok(count), Transport::Udp) => self.responded(count),
                 (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 (Err(error), _) if passing(&error) => {}
                 (Err(error), _) => return Err(Error::system("receiving a response")(error)),
@@ -298,13 +277,13 @@ impl<'a> Requester<'a> {
     }
 
     /// Drops requests that have timed out.
-    fn give_up(&mut self, now: u64) -> Result<(), Error> {
+    fn give_up(&mut self, now: u64) -> Result<()> {
         let before = self.waiting.len();
         let timeout = self.requests.timeout_ns;
         self.waiting.retain(|(_, sent)| now.saturating_sub(*sent) < timeout);
         let gone = before - self.waiting.len();
         if gone > 0 && self.requests.transport == Transport::Tcp {
-            return Err(Error::Silent { what: "response", after: Duration::from_nanos(timeout) });
+            return Err(Error::silent("response", timeout));
         }
         self.lost += gone as u64;
         Ok(())
@@ -318,18 +297,16 @@ fn passing(error: &io::Error) -> bool {
 
 impl RequestOffer {
     /// Checks the parameters.
-    pub fn check(&self) -> Result<(), Error> {
-        for (field, bytes) in [("request", self.request), ("response", self.response)] {
-            if !(HEADER_BYTES..=MAX_BYTES).contains(&bytes) {
-                return Err(Error::parameter(field, format!("{bytes} bytes"), "give 18 to 65507"));
-            }
-        }
-        Ok(())
+    pub fn check(&self) -> Result<()> {
+        [("request", self.request), ("response", self.response)].into_iter().try_for_each(|(field, bytes)| {
+            let is_good = (HEADER_BYTES..=MAX_BYTES).contains(&bytes);
+            check(is_good, field, format!("{bytes} bytes"), "give 18 to 65507")
+        })
     }
 
     /// Answers requests until the sender's end; returns their number. `stopped` is polled about five times a
     /// second.
-    pub fn answer(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<u64, Error> {
+    pub fn answer(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<u64> {
         let failed = || Error::system("opening a socket for requests");
         let flow = socket::random_u32().map_err(failed())?;
         let local = control.local()?;
@@ -372,15 +349,14 @@ impl RequestOffer {
         socket: &impl std::os::fd::AsFd,
         control: &mut Control,
         stopped: &dyn Fn() -> bool,
-        reply: &mut dyn FnMut() -> Result<Option<u64>, Error>,
-    ) -> Result<u64, Error> {
-        const TICK: u64 = 200_000_000;
+        reply: &mut dyn FnMut() -> Result<Option<u64>>,
+    ) -> Result<u64> {
         let mut answered = 0;
         let mut wait =
             [socket::interest(socket, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
         let mut last_heard = monotonic().0;
         loop {
-            socket::poll(&mut wait, TICK).map_err(Error::system("waiting for requests"))?;
+            socket::poll(&mut wait, TICK_NS).map_err(Error::system("waiting for requests"))?;
             let now = monotonic().0;
             if wait[0].revents != 0 {
                 match reply()? {
@@ -401,7 +377,7 @@ impl RequestOffer {
                 return Err(Error::Stopped);
             }
             if now.saturating_sub(last_heard) > IDLE_NS {
-                return Err(Error::Silent { what: "request", after: Duration::from_nanos(IDLE_NS) });
+                return Err(Error::silent("request", IDLE_NS));
             }
         }
     }
@@ -414,7 +390,7 @@ impl RequestOffer {
         socket: &UdpSocket,
         (peer, flow): (IpAddr, u32),
         buffer: &mut [u8],
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<u64>> {
         let (length, from) = match socket.recv_from(buffer) {
             Ok(received) => received,
             Err(error) if passing(&error) || error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(0)),
@@ -435,7 +411,7 @@ impl RequestOffer {
         flow: u32,
         buffer: &mut [u8],
         read: &mut usize,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<u64>> {
         match stream.read(&mut buffer[*read..self.request]) {
             Ok(0) => return Ok(None),
             Ok(count) => *read += count,

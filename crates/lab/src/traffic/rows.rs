@@ -1,6 +1,7 @@
 //! Results as rows of a report. Names are stable, because tools look up rows by name.
 
 use super::bulk::BulkResult;
+use super::percent;
 use super::ping::PingResult;
 use super::request::RequestResult;
 use super::server::{Session, SessionOutcome};
@@ -13,6 +14,7 @@ use longwire_units::counted;
 impl Distribution {
     /// A row with the mean as its value, and further fields `min_ns`, `p50_ns` … `max_ns`.
     pub fn row(&self, name: impl Into<String>) -> Row {
+        let [p50, p99, p999, max] = [self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns].map(micros);
         Row::new(name, "ns")
             .measured(self.mean_ns)
             .extra("count", self.count)
@@ -23,13 +25,7 @@ impl Distribution {
             .extra("p99_ns", self.p99_ns)
             .extra("p999_ns", self.p999_ns)
             .extra("max_ns", self.max_ns)
-            .note(format!(
-                "p50 {}  p99 {}  p99.9 {}  max {}",
-                micros(self.p50_ns),
-                micros(self.p99_ns),
-                micros(self.p999_ns),
-                micros(self.max_ns)
-            ))
+            .note(format!("p50 {p50}  p99 {p99}  p99.9 {p999}  max {max}"))
     }
 }
 
@@ -163,7 +159,7 @@ impl BulkResult {
 impl RequestResult {
     /// `requests`, `request rate`, `request loss`, `request latency`.
     pub fn rows(&self) -> Vec<Row> {
-        let loss = if self.sent == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.sent as f64 };
+        let loss = percent(self.lost, self.sent);
         let mut rows = vec![
             Row::new("requests", "requests").measured(self.sent).extra("answered", self.answered),
             optional("request rate", "requests/s", self.per_second(), "no response came"),

@@ -1,12 +1,12 @@
 //! The receiving side, which serves senders one after the other.
 
-use super::Error;
 use super::bulk::BulkReception;
 use super::clock::ClockId;
 use super::control::{Answer, Control, Hello, SENDER_LINE, Test};
 use super::recording::Recording;
-use super::socket;
+use super::socket::{self, TICK_NS};
 use super::tally::UdpReception;
+use super::{Error, Result};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Session {
     /// The peer.
     pub peer: SocketAddr,
     /// Its result, or why it failed.
-    pub outcome: Result<SessionOutcome, Error>,
+    pub outcome: Result<SessionOutcome>,
 }
 
 /// The result of a measurement, as reported to the sender.
@@ -45,7 +45,7 @@ impl Server {
     ///
     /// # Errors
     /// The address is not this host's, or its port is in use.
-    pub fn bind(address: SocketAddr) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).map_err(|source| Error::System {
             doing: format!("listening on {address}"),
             source,
@@ -58,7 +58,7 @@ impl Server {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn address(&self) -> Result<SocketAddr, Error> {
+    pub fn address(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(Error::system("asking for the address"))
     }
 
@@ -67,7 +67,7 @@ impl Server {
     ///
     /// # Errors
     /// The listening socket fails.
-    pub fn serve(&self, stop: &AtomicBool, on_session: &mut dyn FnMut(Session)) -> Result<(), Error> {
+    pub fn serve(&self, stop: &AtomicBool, on_session: &mut dyn FnMut(Session)) -> Result<()> {
         while let Some(session) = self.serve_one(stop)? {
             on_session(session);
         }
@@ -78,7 +78,7 @@ impl Server {
     ///
     /// # Errors
     /// The listening socket fails.
-    pub fn serve_one(&self, stop: &AtomicBool) -> Result<Option<Session>, Error> {
+    pub fn serve_one(&self, stop: &AtomicBool) -> Result<Option<Session>> {
         self.serve_one_recorded(stop, None)
     }
 
@@ -91,15 +91,14 @@ impl Server {
         &self,
         stop: &AtomicBool,
         recording: Option<&mut Recording>,
-    ) -> Result<Option<Session>, Error> {
-        const TICK: u64 = 200_000_000;
+    ) -> Result<Option<Session>> {
         let failed = || Error::system("accepting a sender");
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let mut wait = [socket::interest(&self.listener, libc::POLLIN)];
-            socket::poll(&mut wait, TICK).map_err(failed())?;
+            socket::poll(&mut wait, TICK_NS).map_err(failed())?;
             if wait[0].revents == 0 {
                 continue;
             }
@@ -115,7 +114,7 @@ fn session(
     stream: TcpStream,
     recording: Option<&mut Recording>,
     stopped: &dyn Fn() -> bool,
-) -> Result<SessionOutcome, Error> {
+) -> Result<SessionOutcome> {
     let mut control = Control::new(stream, SENDER_LINE)?;
     let hello = control.hello(HELLO, stopped);
     let outcome = hello.and_then(|hello| receive(&mut control, &hello, recording, stopped));
@@ -135,7 +134,7 @@ fn receive(
     hello: &Hello,
     recording: Option<&mut Recording>,
     stopped: &dyn Fn() -> bool,
-) -> Result<SessionOutcome, Error> {
+) -> Result<SessionOutcome> {
     let shared_clock = hello.clock.same_as(&ClockId::this());
     match &hello.test {
         Test::Udp(offer) => {

@@ -3,29 +3,24 @@
 #![allow(unsafe_code)]
 
 use crate::socket_option;
+use crate::system_call::checked;
 use longwire_clock::{Mapping, monotonic};
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send, socket_with, sockopt,
 };
-use std::ffi::c_int;
 use std::io;
 use std::mem::{size_of_val, zeroed};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+/// The longest that a wait for the other side takes before its end is looked at, in nanoseconds.
+pub const TICK_NS: u64 = 200_000_000;
 /// Packets of one `recvmmsg` or `sendmmsg`.
 pub const BATCH: usize = 64;
 /// Bytes kept of each received packet: an IPv4 header with options, an ICMP header and ours.
 const KEPT: usize = 128;
 /// Requested receive buffer: about a tenth of a second at a million small packets per second.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// SK_MEMINFO_DROPS of linux/sock_diag.h, and the number of such values.
-const MEMINFO_DROPS: usize = 8;
-const MEMINFO_VALUES: usize = 9;
-
-fn checked(result: c_int) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
-}
 
 /// Prepares a socket to receive a stream: kernel timestamps, and the largest permitted buffer.
 pub fn prepare_to_receive(socket: &impl AsFd) -> io::Result<()> {
@@ -37,11 +32,15 @@ pub fn prepare_to_receive(socket: &impl AsFd) -> io::Result<()> {
 
 /// Number of packets that the socket dropped because its buffer was full; 0 if unknown.
 pub fn drops(socket: &impl AsFd) -> u64 {
-    let mut values = [0u32; MEMINFO_VALUES];
-    match socket_option::read(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values) {
-        Ok(_) => u64::from(values[MEMINFO_DROPS]),
-        Err(_) => 0,
-    }
+    const DROPS: usize = libc::SK_MEMINFO_DROPS as usize;
+    let mut values = [0u32; DROPS + 1];
+    let read = socket_option::read(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values);
+    read.map_or(0, |_| u64::from(values[DROPS]))
+}
+
+/// Whether there was nothing to do, or a signal came: the socket still works.
+pub fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// A descriptor to wait on.
@@ -121,12 +120,10 @@ impl Incoming {
         };
         self.mapping.refine();
         match checked(result) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(0)
-            }
+            Err(error) if is_passing(&error) => Ok(0),
             // An ICMP error about an earlier packet of ours; the socket still works.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => Ok(0),
-            other => other,
+            other => other.map(|count| count as usize),
         }
     }
 
@@ -201,7 +198,7 @@ impl Outgoing {
         // bytes of the stated length, owned by `self` and not moved during the call.
         let result =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
-        checked(result)
+        checked(result).map(|count| count as usize)
     }
 }
 

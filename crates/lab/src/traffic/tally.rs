@@ -9,7 +9,7 @@ const STAMP_ERROR_NS: i64 = 1_000_000;
 
 /// Counts the packets of one flow as they arrive, in memory allocated at the start. Reads no clock and no
 /// socket.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tally {
     seen: Box<[u64]>,
     most: u64,
@@ -54,23 +54,8 @@ impl Tally {
     /// For sequence numbers 0 to `most` − 1; `most` is cut to [`MAX_PACKETS`].
     pub fn new(most: u64) -> Self {
         let most = most.min(MAX_PACKETS);
-        Self {
-            seen: vec![0; most.div_ceil(64) as usize].into_boxed_slice(),
-            most,
-            unique: 0,
-            duplicates: 0,
-            foreign: 0,
-            reordered: 0,
-            latest_by: 0,
-            next_expected: 0,
-            payload: 0,
-            counted: LayerBytes::default(),
-            first_arrival: 0,
-            last_arrival: 0,
-            delays: Spread::new(),
-            last_transit: None,
-            jitter: 0.0,
-        }
+        let seen = vec![0; most.div_ceil(64) as usize].into_boxed_slice();
+        Self { seen, most, ..Self::default() }
     }
 
     /// Counts something that is not a packet of this flow.

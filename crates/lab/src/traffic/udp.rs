@@ -4,10 +4,11 @@ use super::clock::{precise_sleeps, wait_until};
 use super::control::{Answer, Control, End, Ready, Receiver, Test, UdpOffer};
 use super::header::{HEADER_BYTES, Header};
 use super::recording::Recording;
-use super::socket::{self, BATCH, Incoming, Outgoing};
+use super::socket::{self, BATCH, Incoming, Outgoing, TICK_NS};
 use super::spread::{Distribution, Spread};
 use super::tally::{Arrival, Tally, UdpReception};
-use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, StopAfter};
+use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Result, StopAfter};
+use super::{check, percent};
 use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -95,38 +96,24 @@ impl UdpStream {
     }
 
     /// What is wrong with it, if anything is; returns how many packets it has at most.
-    fn check(&self, address: IpAddr) -> Result<u64, Error> {
-        if !(HEADER_BYTES..=MAX_PAYLOAD).contains(&self.payload) {
-            return Err(Error::parameter("payload", self.payload, "give 18 to 65507 bytes"));
-        }
+    fn check(&self, address: IpAddr) -> Result<u64> {
+        let is_good = (HEADER_BYTES..=MAX_PAYLOAD).contains(&self.payload);
+        check(is_good, "payload", self.payload, "give 18 to 65507 bytes")?;
         self.until.check(MAX_PACKETS)?;
         let bytes = self.layer.bytes(self.payload as u64, address);
-        if self.pace.due(1, bytes) > MAX_GAP_NS {
-            return Err(Error::parameter(
-                "rate",
-                "less than a packet a minute",
-                "send faster, or smaller packets",
-            ));
-        }
+        let is_good = self.pace.due(1, bytes) <= MAX_GAP_NS;
+        check(is_good, "rate", "less than a packet a minute", "send faster, or smaller packets")?;
         let packets = match self.until {
             StopAfter::Count(count) => count,
             StopAfter::DurationNs(time) => self.pace.within(time, bytes).max(1),
         };
-        if packets > MAX_PACKETS && self.pace != SendingRate::Unlimited {
-            return Err(Error::parameter(
-                "duration",
-                format!("{packets} packets at this rate"),
-                "send slower, larger packets, or for a shorter time: a measurement has at most 2^30 packets",
-            ));
-        }
+        let is_good = packets <= MAX_PACKETS || self.pace == SendingRate::Unlimited;
+        let fix =
+            "send slower, larger packets, or for a shorter time: a measurement has at most 2^30 packets";
+        check(is_good, "duration", format!("{packets} packets at this rate"), fix)?;
         let packets = packets.min(MAX_PACKETS);
-        if self.pace.due(packets, bytes) > MAX_DURATION_NS {
-            return Err(Error::parameter(
-                "count",
-                packets,
-                "send faster, or fewer packets: a measurement lasts a day at most",
-            ));
-        }
+        let fix = "send faster, or fewer packets: a measurement lasts a day at most";
+        check(self.pace.due(packets, bytes) <= MAX_DURATION_NS, "count", packets, fix)?;
         Ok(packets)
     }
 }
@@ -155,7 +142,7 @@ pub struct UdpResult {
 impl UdpResult {
     /// Lost packets as a share of those sent, in percent.
     pub fn loss_percent(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { self.reception.lost as f64 * 100.0 / self.sent as f64 }
+        percent(self.reception.lost, self.sent)
     }
 }
 
@@ -167,11 +154,7 @@ impl UdpResult {
 /// # Errors
 /// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
 /// function that stops.
-pub fn send(
-    receiver: &Receiver,
-    stream: &UdpStream,
-    on_progress: OnProgress<'_>,
-) -> Result<UdpResult, Error> {
+pub fn send(receiver: &Receiver, stream: &UdpStream, on_progress: OnProgress<'_>) -> Result<UdpResult> {
     send_recorded(receiver, stream, None, on_progress)
 }
 
@@ -184,7 +167,7 @@ pub fn send_recorded(
     stream: &UdpStream,
     mut recording: Option<&mut Recording>,
     on_progress: OnProgress<'_>,
-) -> Result<UdpResult, Error> {
+) -> Result<UdpResult> {
     let packets = stream.check(socket::canonical(receiver.address).ip())?;
     let offer = UdpOffer { packets, layer: stream.layer, quiet_ns: stream.quiet_ns };
     let (mut control, to, ready) = Control::offer(receiver, Test::Udp(offer))?;
@@ -217,7 +200,7 @@ pub fn send_recorded(
 }
 
 /// A socket for datagrams to and from `to`.
-pub(super) fn connected(to: SocketAddr) -> Result<UdpSocket, Error> {
+pub(super) fn connected(to: SocketAddr) -> Result<UdpSocket> {
     let any: SocketAddr = if to.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
     let failed = || Error::system(format!("opening a UDP socket to {to}"));
     let socket = UdpSocket::bind(any).map_err(failed())?;
@@ -243,6 +226,7 @@ struct Sender<'a> {
     departures: Departures,
 }
 
+#[derive(Default)]
 struct Departures {
     sent: u64,
     first: u64,
@@ -254,7 +238,6 @@ struct Departures {
 
 impl<'a> Sender<'a> {
     fn new(socket: &'a UdpSocket, stream: &UdpStream, packets: u64, ready: Ready, to: IpAddr) -> Self {
-        let lateness = Spread::new();
         let bytes = stream.layer.bytes(stream.payload as u64, to);
         Self {
             socket,
@@ -268,11 +251,11 @@ impl<'a> Sender<'a> {
             frame_bytes: Layer::Ethernet.bytes(stream.payload as u64, to),
             recording: None,
             out: Outgoing::new(stream.payload),
-            departures: Departures { sent: 0, first: 0, last: 0, lateness, slips: 0, slipped: 0 },
+            departures: Departures::default(),
         }
     }
 
-    fn run(mut self, on_progress: OnProgress<'_>) -> Result<Departures, Error> {
+    fn run(mut self, on_progress: OnProgress<'_>) -> Result<Departures> {
         precise_sleeps();
         let mut start = monotonic().0;
         let end = start.saturating_add(self.duration);
@@ -303,7 +286,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Waits for the due time in steps short enough to report progress.
-    fn wait(&self, due: u64, reporter: &mut Reporter<'_>) -> Result<u64, Error> {
+    fn wait(&self, due: u64, reporter: &mut Reporter<'_>) -> Result<u64> {
         const STEP: u64 = 250_000_000;
         loop {
             let now = monotonic().0;
@@ -331,7 +314,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends the packets that may leave now.
-    fn send_due(&mut self, start: u64, now: u64) -> Result<(), Error> {
+    fn send_due(&mut self, start: u64, now: u64) -> Result<()> {
         let first = self.departures.sent;
         let count = self.plan(start, now);
         for at in 0..count {
@@ -353,7 +336,7 @@ impl<'a> Sender<'a> {
 }
 
 /// Sends all packets of the batch.
-fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<(), Error> {
+fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<()> {
     let mut done = 0;
     while done < count {
         match out.send(socket, done, count) {
@@ -378,14 +361,9 @@ struct Arrivals<'a> {
 
 impl UdpOffer {
     /// Checks the parameters.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.packets == 0 || self.packets > MAX_PACKETS {
-            return Err(Error::parameter("packets", self.packets, "give 1 to 2^30"));
-        }
-        if self.quiet_ns > MAX_QUIET_NS {
-            return Err(Error::parameter("quiet_ns", self.quiet_ns, "give at most 210 s"));
-        }
-        Ok(())
+    pub fn check(&self) -> Result<()> {
+        check((1..=MAX_PACKETS).contains(&self.packets), "packets", self.packets, "give 1 to 2^30")?;
+        check(self.quiet_ns <= MAX_QUIET_NS, "quiet_ns", self.quiet_ns, "give at most 210 s")
     }
 
     /// Receives the stream, and records it if there is a recording; `stopped` is polled about five times a
@@ -396,8 +374,7 @@ impl UdpOffer {
         shared_clock: bool,
         mut recording: Option<&mut Recording>,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<UdpReception, Error> {
-        const TICK: u64 = 200_000_000;
+    ) -> Result<UdpReception> {
         let local = control.local()?;
         let failed = || Error::system("opening a UDP socket to receive on");
         let socket = UdpSocket::bind(local).map_err(failed())?;
@@ -414,7 +391,7 @@ impl UdpOffer {
             let mut wait =
                 [socket::interest(&socket, libc::POLLIN), socket::interest(&control.stream, libc::POLLIN)];
             let watched = if end.is_some() { 1 } else { 2 };
-            socket::poll(&mut wait[..watched], TICK).map_err(Error::system("waiting for packets"))?;
+            socket::poll(&mut wait[..watched], TICK_NS).map_err(Error::system("waiting for packets"))?;
             let before = tally.received();
             let arrivals = Arrivals { flow, local: local.ip(), recording: recording.as_deref_mut() };
             self.drain(&socket, arrivals, &mut incoming, &mut tally)?;
@@ -436,7 +413,7 @@ impl UdpOffer {
                     return Ok(reception);
                 }
                 None if silence >= IDLE_NS => {
-                    return Err(Error::Silent { what: "packet", after: Duration::from_nanos(IDLE_NS) });
+                    return Err(Error::silent("packet", IDLE_NS));
                 }
                 _ if stopped() => return Err(Error::Stopped),
                 _ => {}
@@ -452,7 +429,7 @@ impl UdpOffer {
         mut arrivals: Arrivals<'_>,
         incoming: &mut Incoming,
         tally: &mut Tally,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for _ in 0..100 {
             let count = incoming.receive(socket).map_err(Error::system("receiving UDP"))?;
             for at in 0..count {

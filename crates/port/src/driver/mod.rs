@@ -2,7 +2,6 @@
 
 pub mod af_packet;
 pub mod af_xdp;
-mod interface_state;
 pub mod memory;
 mod open;
 pub mod pcap;
@@ -17,10 +16,21 @@ mod wire_frames;
 #[path = "../../../../xtask/templates/port.rs"]
 mod template;
 
-pub use interface_state::InterfaceState;
 pub use open::{HostEnd, Open, OpenFault, PortRequest, fault_in};
 
 use longwire_drivers::Driver;
+
+/// State of a port's interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum InterfaceState {
+    /// It carries frames.
+    Up = 0,
+    /// The wire is unplugged.
+    Down = 1,
+    /// The interface is gone.
+    Gone = 2,
+}
 
 /// Openers of the drivers that lead outside.
 const OPENERS: &[(&Driver, &dyn Open)] = &[

@@ -1,7 +1,6 @@
 //! The interface of drivers whose ports lead out of the process.
 
 use super::af_xdp::AfXdpError;
-use super::reopening::Reopening;
 use crate::interface::OpenError;
 use longwire_block::{Port, Values};
 use longwire_drivers::Netns;
@@ -83,9 +82,9 @@ pub fn fault_in(netns: &Netns, fault: OpenFault) -> OpenFault {
     text.map_or(fault, Into::into)
 }
 
-/// Boxes the queues of a port for the engine.
-pub(super) fn boxed(queues: Vec<Reopening>) -> Vec<Box<dyn Port>> {
-    queues.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
+/// Boxes ports for the engine.
+pub(super) fn boxed(ports: Vec<impl Port + 'static>) -> Vec<Box<dyn Port>> {
+    ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
 }
 
 #[cfg(test)]

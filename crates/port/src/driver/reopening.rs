@@ -195,7 +195,7 @@ fn in_namespace(error: PortError, netns: &Netns) -> PortError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::interface_state::InterfaceState;
+    use crate::driver::InterfaceState;
     use crate::driver::memory::{FarEnd, MemoryPort};
     use std::time::{Duration, Instant};
 

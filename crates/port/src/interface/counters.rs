@@ -1,7 +1,7 @@
 //! The kernel's own counters of an interface, through one small netlink message.
 
 use super::Interface;
-use longwire_netlink::{Message, Reply, Socket, attributes};
+use longwire_netlink::{Message, Reply, Socket, attribute};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -54,8 +54,7 @@ fn question(index: u32) -> Message {
 }
 
 fn parse(answer: Reply<'_>) -> Option<LostFrames> {
-    let mut parts = attributes(answer.body.get(HEADER..)?);
-    let (_, counters) = parts.find(|(kind, _)| answer.kind == RTM_NEWSTATS && *kind == LINK_64)?;
+    let counters = attribute(answer.body.get(HEADER..)?, LINK_64).filter(|_| answer.kind == RTM_NEWSTATS)?;
     let counter = |at: usize| Some(u64::from_ne_bytes(counters.get(at..at + 8)?.try_into().ok()?));
     Some(LostFrames { received: counter(RX_DROPPED)? + counter(RX_MISSED)?, sent: counter(TX_DROPPED)? })
 }

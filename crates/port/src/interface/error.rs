@@ -100,11 +100,6 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The last system call failed while doing `action` to interface `name`.
-    pub fn last(name: &str, action: &'static str) -> Self {
-        Self::from_io(name, action, io::Error::last_os_error())
-    }
-
     /// Doing `action` to interface `name` failed with `source`.
     pub fn from_io(name: &str, action: &'static str, source: io::Error) -> Self {
         match source.raw_os_error() {

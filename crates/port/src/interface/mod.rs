@@ -12,12 +12,13 @@ pub(crate) use counters::Counters;
 pub use error::OpenError;
 pub use offload::{Feature, Features, OffloadGuard};
 
+use crate::system::{checked, owned};
 use longwire_netlink::{Address, LinkSettings, Socket, address, link};
 use longwire_rundir::lock_directory;
 use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,13 +221,8 @@ impl Interface {
     fn namespace(&self) -> io::Result<u64> {
         const SIOCGSKNS: libc::Ioctl = 0x894c;
         // SAFETY: the request takes no argument, and returns a new descriptor or an error.
-        let namespace = unsafe { libc::ioctl(self.control.as_fd().as_raw_fd(), SIOCGSKNS) };
-        if namespace < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new, and nothing else has it.
-        let namespace = unsafe { File::from_raw_fd(namespace) };
-        Ok(namespace.metadata()?.ino())
+        let namespace = unsafe { owned(libc::ioctl(self.control.as_fd().as_raw_fd(), SIOCGSKNS)) }?;
+        Ok(File::from(namespace).metadata()?.ino())
     }
 
     /// Runs an ethtool command: `words` starts with its number, and holds what it reads and writes.
@@ -235,10 +231,10 @@ impl Interface {
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
         // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and, as each caller
         // ensures, long enough for its command.
-        let result = unsafe {
+        checked(unsafe {
             libc::ioctl(self.control.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+        .map(drop)
     }
 
     /// A request with the interface's current name.
@@ -302,8 +298,8 @@ impl Request {
     /// Makes an `ioctl` that takes a `struct ifreq` without pointers.
     pub(crate) fn call(&mut self, fd: BorrowedFd<'_>, number: impl Into<u64>) -> io::Result<()> {
         // SAFETY: `self` has the layout of `struct ifreq`, which is all that these requests read and write.
-        let result = unsafe { libc::ioctl(fd.as_raw_fd(), number.into() as _, std::ptr::from_mut(self)) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(unsafe { libc::ioctl(fd.as_raw_fd(), number.into() as _, std::ptr::from_mut(self)) })
+            .map(drop)
     }
 
     /// The interface's name in the request.

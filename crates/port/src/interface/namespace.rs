@@ -1,6 +1,7 @@
 //! Opens interfaces in other network namespaces.
 
 use super::OpenError;
+use crate::system::checked;
 use longwire_drivers::Netns;
 use std::fs::File;
 use std::io;
@@ -49,10 +50,7 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 fn move_into(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: setns takes no pointers and only changes the calling thread; the kernel checks the descriptor.
-    match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    checked(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 #[cfg(test)]

@@ -41,35 +41,24 @@ pub enum Feature {
 }
 
 impl Feature {
-    const ALL: [Self; 11] = [
-        Self::TxChecksum,
-        Self::RxChecksum,
-        Self::Tso,
-        Self::TsoV4,
-        Self::TsoV6,
-        Self::Uso,
-        Self::Gso,
-        Self::Gro,
-        Self::Lro,
-        Self::RxVlan,
-        Self::TxVlan,
+    /// All of them in order, with their names.
+    const ALL: [(Self, &str); 11] = [
+        (Self::TxChecksum, "tx"),
+        (Self::RxChecksum, "rx"),
+        (Self::Tso, "tso"),
+        (Self::TsoV4, "tx-tcp-segmentation"),
+        (Self::TsoV6, "tx-tcp6-segmentation"),
+        (Self::Uso, "tx-udp-segmentation"),
+        (Self::Gso, "gso"),
+        (Self::Gro, "gro"),
+        (Self::Lro, "lro"),
+        (Self::RxVlan, "rxvlan"),
+        (Self::TxVlan, "txvlan"),
     ];
 
     /// Its name in `ethtool -K`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::TxChecksum => "tx",
-            Self::RxChecksum => "rx",
-            Self::Tso => "tso",
-            Self::TsoV4 => "tx-tcp-segmentation",
-            Self::TsoV6 => "tx-tcp6-segmentation",
-            Self::Uso => "tx-udp-segmentation",
-            Self::Gso => "gso",
-            Self::Gro => "gro",
-            Self::Lro => "lro",
-            Self::RxVlan => "rxvlan",
-            Self::TxVlan => "txvlan",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// Whether the kernel's feature of this name (net/ethtool/common.c) is part of the group.
@@ -106,7 +95,7 @@ impl Interface {
     /// The interface is gone.
     pub fn features(&self) -> Result<Features, OpenError> {
         let table = Table::read(self)?;
-        Ok(Features(Feature::ALL.iter().map(|&f| u16::from(table.any_on(f)) << f as u16).sum()))
+        Ok(Features(Feature::ALL.iter().map(|&(f, _)| u16::from(table.any_on(f)) << f as u16).sum()))
     }
 }
 
@@ -294,6 +283,12 @@ mod tests {
 
     fn ip(arguments: &str) {
         assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "ip {arguments}");
+    }
+
+    #[test]
+    fn features_are_listed_in_order() {
+        assert!(Feature::ALL.iter().enumerate().all(|(at, (feature, _))| *feature as usize == at));
+        assert_eq!((Feature::TxChecksum.name(), Feature::TxVlan.name()), ("tx", "txvlan"));
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
             let third = runs.of(scheduler, own)?.inside();
             let equal = runs.of(scheduler, EQUAL)?.inside();
             let rounded = |value: f64| (value * 10.0).round() / 10.0;
-            Ok(row.measured(rounded(equal)).within_percent(1.0).extra("also", rounded(third)).extra("derived_\
-                from_paper", rounded(of_paper)).note(format!(
+            let row = row.measured(rounded(equal)).within_percent(1.0).extra("also", rounded(third));
+            Ok(row.extra("derived_from_paper", rounded(of_paper)).note(format!(
                 "the paper's averages come to {of_paper:.1} packets, one each {:.1} µs; it does not print a \
                  number",
                 MEAN_WIRE / 1e3

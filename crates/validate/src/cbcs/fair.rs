@@ -1,7 +1,7 @@
 //! The judged rows: shares of the dominant resource between permanently backlogged flows, as programs get
 //! more expensive.
 
-use super::trial::{CHOSEN, PROCESSORS, setup, wrong};
+use super::trial::{CHOSEN, PROCESSORS, setup};
 use crate::Settings;
 use crate::book::Book;
 use crate::plot::{Plot, Style};
@@ -31,7 +31,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 format!("fairness, CPU cost ×{factor}: {}, Jain's index of dominant shares", spec.name);
             let row = Row::new(title, "");
             let row = if spec.dominant { row.expected(INDEX) } else { row };
-            let row = book.row(row, |row| {
+            let index = book.number(row, |row| {
                 let shares = shares(settings, spec.name, factor)?;
                 let (index, gap) = (jain(&shares), widest_gap(&shares) * 100.0);
                 let row = row.measured((index * 1e5).round() / 1e5);
@@ -43,8 +43,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                     shares.iter().copied().fold(0.0, f64::max) * 100.0,
                 )))
             });
-            let point = row.and_then(|row| Some((factor as f64, row.measured?.as_f64()?)));
-            points.entry(spec.name).or_default().extend(point);
+            points.entry(spec.name).or_default().extend(index.map(|index| (factor as f64, index)));
         }
     }
     let mut plot =
@@ -70,7 +69,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
 /// Each flow's share of its dominant resource.
 fn shares(settings: &Settings<'_>, scheduler: &str, factor: u64) -> Result<Vec<f64>, BenchError> {
     settings.go_on()?;
-    let mut machine = Machine::new(setup(scheduler, factor, CHOSEN)?).map_err(wrong)?;
+    let mut machine = Machine::new(setup(scheduler, factor, CHOSEN)?).map_err(BenchError::not_here)?;
     let flows = table_7(factor);
     let mut traffic = ClosedArrivals::new(flows.clone(), flows.len() * EACH, Refill::SameFlow, 1);
     let mut service: BTreeMap<u32, Service> =

@@ -2,7 +2,7 @@
 //! delays themselves.
 
 use super::trial::{Delays, Runs};
-use crate::book::{Book, paper};
+use crate::book::{Book, paper_if};
 use crate::plot::{Plot, Style};
 use longwire_report::Row;
 use longwire_sched::SPECS;
@@ -20,8 +20,8 @@ type Line = [f64; 3];
 
 /// A class's resource requirements, and the paper's table of it: CBCS, then separate DRR.
 pub(super) struct Table {
+    /// Its number; its figure has the next one.
     pub number: u32,
-    pub figure: u32,
     pub what: &'static str,
     pub cbcs: Line,
     pub separate: Line,
@@ -33,7 +33,6 @@ pub(super) struct Table {
 pub(super) const TABLES: [Table; 5] = [
     Table {
         number: 8,
-        figure: 9,
         what: "high CPU, high bandwidth",
         cbcs: [1.057_624, 0.664_084, 0.149_557],
         separate: [1.498_264, 0.915_469, 0.194_695],
@@ -41,7 +40,6 @@ pub(super) const TABLES: [Table; 5] = [
     },
     Table {
         number: 9,
-        figure: 10,
         what: "high CPU, low bandwidth",
         cbcs: [1.109_144, 0.708_829, 0.144_204],
         separate: [1.315_864, 0.888_282, 0.187_556],
@@ -49,7 +47,6 @@ pub(super) const TABLES: [Table; 5] = [
     },
     Table {
         number: 10,
-        figure: 11,
         what: "low CPU, high bandwidth",
         cbcs: [0.956_184, 0.598_476, 0.137_83],
         separate: [1.283_544, 0.823_126, 0.205_549],
@@ -57,7 +54,6 @@ pub(super) const TABLES: [Table; 5] = [
     },
     Table {
         number: 11,
-        figure: 12,
         what: "low CPU, low bandwidth",
         cbcs: [0.996_664, 0.586_97, 0.142_346],
         separate: [1.098_904, 0.771_186, 0.191_77],
@@ -65,7 +61,6 @@ pub(super) const TABLES: [Table; 5] = [
     },
     Table {
         number: 12,
-        figure: 13,
         what: "medium CPU, medium bandwidth",
         cbcs: [1.111_224, 0.721_62, 0.138_434],
         separate: [1.310_104, 0.892_562, 0.209_577],
@@ -107,11 +102,8 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
         for scheduler in schedulers() {
             for (place, name) in STATISTICS.iter().enumerate() {
                 let title = format!("table {}: {}, {scheduler}, {name}", table.number, table.what);
-                let row = Row::new(title, "ns");
-                let row = match table.line(scheduler) {
-                    Some(line) => paper(row, (line[place] * 1e6).round()),
-                    None => row,
-                };
+                let known = table.line(scheduler).map(|line| (line[place] * 1e6).round());
+                let row = paper_if(Row::new(title, "ns"), known);
                 book.row(row, |row| {
                     let own = own_number(scheduler);
                     let third = statistic(&runs.of(scheduler, own)?.delays[class], place);
@@ -131,7 +123,7 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
 
 fn figure(book: &mut Book<'_>, runs: &Runs<'_>, class: usize, table: &Table) {
     let flows = TABLE_7[class].flows.len();
-    let title = format!("Figure {}: delays of the {flows} flows with {}", table.figure, table.what);
+    let title = format!("Figure {}: delays of the {flows} flows with {}", table.number + 1, table.what);
     let mut plot = Plot::new(title, "packet", "delay, ms");
     for scheduler in ["cbcs", "separate-drr"] {
         let own = own_number(scheduler);

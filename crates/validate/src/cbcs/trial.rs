@@ -148,7 +148,8 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: OpenChoices) -> Result<S
         flow_limit: if open.tight { 1 } else { 1024 },
         ..longwire_sched::Settings::default()
     };
-    let largest = longwire_sched::Scheduler::new(scheduler, &settings).map_err(wrong)?.largest_cost();
+    let largest =
+        longwire_sched::Scheduler::new(scheduler, &settings).map_err(BenchError::not_here)?.largest_cost();
     settings.quantum = Nanos((largest.unwrap_or(1) * open.quantum / 10).max(1));
     Ok(Setup {
         scheduler: scheduler.into(),
@@ -166,11 +167,6 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: OpenChoices) -> Result<S
     })
 }
 
-/// The error for invalid settings of a trial.
-pub(super) fn wrong(error: longwire_sched::SettingsError) -> BenchError {
-    BenchError::NotHere(error.to_string())
-}
-
 /// Sampling interval of the places.
 const LOOK: Nanos = Nanos(50_000);
 
@@ -182,7 +178,7 @@ pub(super) fn measure(
     offered: OfferedLoad,
     open: OpenChoices,
 ) -> Result<Outcome, BenchError> {
-    let mut machine = Machine::new(setup(scheduler, 1, open)?).map_err(wrong)?;
+    let mut machine = Machine::new(setup(scheduler, 1, open)?).map_err(BenchError::not_here)?;
     let time = settings.choose(TIME, QUICK);
     let mut traffic = traffic(offered, open, time);
     let mut delays = vec![Vec::new(); TABLE_7.len()];
@@ -212,8 +208,9 @@ pub(super) fn measure(
 
 fn traffic(offered: OfferedLoad, open: OpenChoices, time: Nanos) -> Box<dyn Traffic> {
     let flows = table_7(1);
-    match (offered, open) {
-        (OfferedLoad::Percent(percent), _) => {
+    let inside = match offered {
+        OfferedLoad::Inside(inside) => inside,
+        OfferedLoad::Percent(percent) => {
             let mut dice = Dice::named(1, "traffic");
             // Bits at the ports' rate in hundredths of a nanosecond, so that nothing is rounded.
             let (mut received, mut packets) = (0, Vec::new());
@@ -226,16 +223,15 @@ fn traffic(offered: OfferedLoad, open: OpenChoices, time: Nanos) -> Box<dyn Traf
                 }
                 packets.push((at, packet));
             }
-            Box::new(OpenArrivals::new(packets))
+            return Box::new(OpenArrivals::new(packets));
         }
-        (OfferedLoad::Inside(inside), OpenChoices { each_its_own: true, .. }) => {
-            Box::new(ClosedArrivals::new(flows, inside, Refill::SameFlow, 1))
-        }
-        (OfferedLoad::Inside(inside), OpenChoices { drawn: true, .. }) => {
-            Box::new(ClosedArrivals::new(flows, inside, Refill::Drawn, 1))
-        }
-        (OfferedLoad::Inside(inside), _) => Box::new(ClosedArrivals::new(flows, inside, Refill::InTurn, 1)),
-    }
+    };
+    let refill = match open {
+        OpenChoices { each_its_own: true, .. } => Refill::SameFlow,
+        OpenChoices { drawn: true, .. } => Refill::Drawn,
+        _ => Refill::InTurn,
+    };
+    Box::new(ClosedArrivals::new(flows, inside, refill, 1))
 }
 
 /// Runs shared by several rows.

@@ -4,16 +4,15 @@
 //! with FCS. Once with datagrams that fill the link, once with TCP as in the thesis, whose own numbers are
 //! iperf's.
 
-use crate::book::{Book, paper};
+use crate::book::{Book, paper_if};
 use crate::experiment::{
-    End, Experiment, ExperimentResult, Far, Hosts, LONGEST, LONGEST_BITS, blast, close, generator, links,
-    paced, silent,
+    End, Experiment, ExperimentResult, Far, Hosts, LONGEST, LONGEST_BITS, blast, close, generator, paced,
 };
 use crate::meter::{Arrivals, Meter};
 use crate::plot::{Plot, Style};
 use crate::{Settings, experiment};
-use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, settle_beside};
+use longwire_bench::{BenchError, joined, stop_after};
 use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::{Receiver, StopAfter, until};
@@ -23,7 +22,6 @@ use longwire_units::{Nanos, Rate};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// Configured rates in bit/s, and the thesis' observations.
@@ -55,7 +53,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         let mut errors = Vec::new();
         for (rate, observed) in RATES {
             let row = Row::new(format!("table 5.1: {}, {what}", Rate(rate)), "bit/s").expected(rate);
-            let row = observed.map_or(row.clone(), |observed| paper(row, observed));
+            let row = paper_if(row, observed);
             let settings = book.settings;
             let row = book.row(row, |row| {
                 if tcp { over_tcp(settings, hosts, rate, row) } else { filled(settings, hosts, rate, row) }
@@ -77,13 +75,11 @@ fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Re
     let offered = if rate > FAST { rate / 20 * 21 } else { rate / 10 * 11 };
     let plan = paced(blast(0, 1, LONGEST), offered, time);
     let queue = (rate / 20 / LONGEST_BITS).clamp(100, 4000);
-    let ends = vec![
-        End { source: generator(0, plan)?, meter: Meter::default() },
-        End { source: generator(1, silent(1))?, meter: Meter::new(experiment::base(1), 1) },
-    ];
-    let links = links(0, 1, &format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\""));
+    let keys = format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"");
+    let meter = Meter::new(experiment::base(1), 1);
+    let link = Experiment::one_way(generator(0, plan)?, meter, &keys, time)?;
     let (settling, drain) = (Nanos(time.0 / 5), Nanos::from_millis(100));
-    let seen = Experiment { seed: settings.seed, links, ends, time, settling, drain }.run(settings, hosts)?;
+    let seen = Experiment { seed: settings.seed, settling, drain, ..link }.run(settings, hosts)?;
     let arrivals = seen.meters[1].links[0];
     let row = judged(row, rate, arrivals, settings.simulate);
     Ok(seen.checked(row))
@@ -116,8 +112,7 @@ fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> 
     let world = hosts.world(settings, 2 * pairs, true)?;
     let run = world.start_scenario(&tcp_scenario(pairs, rate))?;
     let flows = flows(settings, world, pairs, time);
-    let report = run.stop();
-    let (meters, missed, transfers) = flows?;
+    let ((meters, missed, transfers), report) = stop_after(run, flows)?;
     let arrivals = meters.iter().filter_map(|meter| meter.links.first().copied());
     let worst = arrivals.max_by(|a, b| {
         let off = |arrivals: &Arrivals| percent(arrivals.rate().unwrap_or(0.0), rate).abs();
@@ -217,11 +212,6 @@ fn flows(
         let (meters, missed) = counted?;
         Ok((meters, missed, sent?))
     })
-}
-
-/// What a thread returns, or its panic.
-pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]

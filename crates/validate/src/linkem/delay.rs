@@ -217,10 +217,7 @@ fn echoes(
     let result = result??;
     let row = if result.lost > 0 { void(row, format!("{} echoes were lost", result.lost)) } else { row };
     if times.is_empty() {
-        return Err(BenchError::System {
-            doing: "pinging through the link",
-            source: std::io::Error::other("no echo came back"),
-        });
+        return Err(BenchError::failed("pinging through the link", "no echo came back"));
     }
     // With a tick every packet is late by design, so the verdict on lateness says nothing about this machine.
     let row = if path.ticks { whole(row, &report) } else { trusted(row, &report) };
@@ -246,7 +243,7 @@ fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError
     let keys = format!("delay = \"{delay} ms\"\nloss = \"0 %\"");
     let text = scenario(2, &(links(0, 1, &keys) + &links(1, 1, &keys)));
     let plan = longwire_scenario::parse("validate", &text)?;
-    let every = Interval::of(EVERY).ok_or_else(|| BenchError::NotHere("no time between echoes".into()))?;
+    let every = Interval::of(EVERY).ok_or_else(|| BenchError::not_here("no time between echoes"))?;
     let times = Shared::new(Vec::new());
     let source = numbered(every, size - 4, count)?;
     let round_trips = RoundTrips { every: EVERY, times: times.clone(), answered: 0 };
@@ -257,10 +254,8 @@ fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError
     if times.len() as u64 == count {
         return Ok(times);
     }
-    Err(BenchError::System {
-        doing: "simulating echoes",
-        source: std::io::Error::other(format!("{} of {count} came back to {}", times.len(), base(0))),
-    })
+    let why = format!("{} of {count} came back to {}", times.len(), base(0));
+    Err(BenchError::failed("simulating echoes", why))
 }
 
 #[cfg(test)]

@@ -17,26 +17,20 @@ pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 /// Has no effect, but keeps every stage active.
 const KEYS: &str = "loss = \"0 %\"";
 
-/// The thesis' values for a size: size in bytes, packets per second or words, and the emulator.
+/// The thesis' values for a size: size in bytes, packets per second, and the emulator.
 struct ThesisValue {
     size: usize,
-    value: PublishedRate,
+    /// None where the text has no number but "line rate".
+    pps: Option<f64>,
     who: &'static str,
 }
 
-/// A number from the text, or words where it has none.
-#[derive(Clone, Copy)]
-enum PublishedRate {
-    Pps(f64),
-    LineRate,
-}
-
 const fn pps(size: usize, pps: f64, who: &'static str) -> ThesisValue {
-    ThesisValue { size, value: PublishedRate::Pps(pps), who }
+    ThesisValue { size, pps: Some(pps), who }
 }
 
 const fn line_rate(size: usize, who: &'static str) -> ThesisValue {
-    ThesisValue { size, value: PublishedRate::LineRate, who }
+    ThesisValue { size, pps: None, who }
 }
 
 /// A curve.
@@ -114,13 +108,11 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             let row = Row::new(format!("{}, {size} bytes", case.name), "pps");
             let row = if case.paced { row.expected(at_line_rate(case.ports, size).round()) } else { row };
             let row = match case.known.iter().find(|known| known.size == size) {
-                Some(ThesisValue { value: PublishedRate::Pps(pps), who, .. }) => {
-                    paper(row, *pps).extra("paper_of", *who)
-                }
+                Some(ThesisValue { pps: Some(pps), who, .. }) => paper(row, *pps).extra("paper_of", *who),
                 Some(ThesisValue { who, .. }) => paper(row, "line rate").extra("paper_of", *who),
                 None => row,
             };
-            let row = book.row(row, |row| {
+            let pps = book.number(row, |row| {
                 let row = if case.real {
                     on_ports(settings, hosts, case, size, row)?
                 } else {
@@ -128,20 +120,15 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
                 };
                 Ok(described(row, size))
             });
-            points.extend(
-                row.and_then(|row| Some((size as f64, row.measured?.as_f64()? * size as f64 * 8e-6))),
-            );
+            points.extend(pps.map(|pps| (size as f64, pps * size as f64 * 8e-6)));
         }
         plot = plot.with(case.name, Style::Line, points);
     }
     for who in ["LinkEM", "Dummynet"] {
         let known = CASES.iter().filter(|case| case.ports == 4).flat_map(|case| case.known);
-        let points = known.filter_map(|known| match known.value {
-            PublishedRate::Pps(pps) if known.who == who => {
-                Some((known.size as f64, pps * known.size as f64 * 8e-6))
-            }
-            _ => None,
-        });
+        let known = known.filter(|known| known.who == who);
+        let points =
+            known.filter_map(|&ThesisValue { size, pps, .. }| Some((size as f64, pps? * size as f64 * 8e-6)));
         plot = plot.with(format!("{who}, 4 ports"), Style::Scatter, points.collect());
     }
     book.plot(plot);

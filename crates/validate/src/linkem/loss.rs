@@ -3,7 +3,7 @@
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::chances::{missing, runs_interval};
-use crate::experiment::{End, Experiment, Hosts, LONGEST, base, generator, links, numbered, silent};
+use crate::experiment::{Experiment, Hosts, LONGEST, base, numbered};
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
 use crate::seeds::{self, SEEDS};
@@ -79,14 +79,14 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         let name = format!("table 5.6: loss of {configured} %");
         let row = paper(Row::new(name.clone(), "%").expected(configured), observed);
         let mut seen = None;
-        let shown = book.row(row, |row| {
+        let shown = book.number(row, |row| {
             let probability = f64::from(configured) / 100.0;
             let (draws, row) = lose(settings, hosts, &format!("{configured} %"), PACKETS, row)?;
             seen = Some((draws, reasons(&row)));
             Ok(draws.judged(row, probability))
         });
         thesis.push((f64::from(configured), observed));
-        ours.extend(shown.and_then(|row| Some((f64::from(configured), row.measured?.as_f64()?))));
+        ours.extend(shown.map(|shown| (f64::from(configured), shown)));
         let row = Row::new(format!("{name}{RUNS}"), "runs");
         book.row(row, |row| match &seen {
             Some((draws, void)) => Ok(judge_runs(like(row, void), draws)),
@@ -151,21 +151,12 @@ fn lose_once(
 ) -> Result<(Losses, Row), BenchError> {
     let sent = settings.choose(packets, packets / 10);
     let every =
-        Interval::per_second(PER_SECOND).ok_or_else(|| BenchError::NotHere("no packets a second".into()))?;
-    let ends = vec![
-        End { source: numbered(every, LONGEST, sent)?, meter: Meter::default() },
-        End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1).with_sequences() },
-    ];
+        Interval::per_second(PER_SECOND).ok_or_else(|| BenchError::not_here("no packets a second"))?;
     let time = Nanos(sent * 1_000_000_000 / PER_SECOND);
-    let experiment = Experiment {
-        seed,
-        links: links(0, 1, keys),
-        ends,
-        time,
-        settling: Nanos::ZERO,
-        drain: Nanos::from_millis(200),
-    };
-    let seen = experiment.run(settings, hosts)?;
+    let meter = Meter::new(base(1), 1).with_sequences();
+    let link = Experiment::one_way(numbered(every, LONGEST, sent)?, meter, keys, time)?;
+    let drain = Nanos::from_millis(200);
+    let seen = Experiment { seed, drain, ..link }.run(settings, hosts)?;
     let (runs, lost) = missing(sent, seen.meters[1].sequences.as_deref().unwrap_or_default());
     let in_links: u64 = seen.report.links.iter().map(|link| link.stats.dropped()).sum();
     let row = seen.checked(row);

@@ -2,7 +2,7 @@
 //! (pipelining). Here two workers compared with one, memory to memory.
 
 use crate::Settings;
-use crate::book::Book;
+use crate::book::{Book, once};
 use longwire_bench::{BenchError, mapping};
 use longwire_report::Row;
 
@@ -19,10 +19,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let unit = if place == 0 { "pps" } else { "x" };
             let name = format!("section 4.1.2: {}, {how}", links.name);
             book.row(Row::new(name, unit), |row| {
-                let all = match &mut measured {
-                    Some(all) => all,
-                    none => none.insert(compare(settings, links)?),
-                };
+                let all = once(&mut measured, || compare(settings, links))?;
                 let found = Row { name: row.name, ..all[place].clone() };
                 // Once for all of them, in the first comparison.
                 Ok(if place == 1 { found.note(EXPECTED) } else { found })

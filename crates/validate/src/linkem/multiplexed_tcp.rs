@@ -1,14 +1,14 @@
 //! Figures 5.6 and 5.8 with TCP, as in the thesis: unidirectional flows, each between its own addresses, with
 //! a link in each direction. A flow that has its link's bandwidth is two carried links.
 
-use super::bandwidth::{FULL, FULL_SETTLING, joined};
+use super::bandwidth::{FULL, FULL_SETTLING};
 use super::multiplexing::{RATES, ThroughputPair, WITHIN, ideal, judged};
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::{End, ExperimentResult, Far, LONGEST_BITS, base, close, deep, generator, nth};
 use crate::meter::Meter;
-use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, address, settle_beside};
+use longwire_bench::{BenchError, joined, stop_after};
 use longwire_clock::monotonic;
 use longwire_lab::{Network, Route, Wiring, allow_open_files};
 use longwire_packet::Pool;
@@ -76,9 +76,7 @@ fn carry(
     allow_open_files(OTHER_FILES + u64::from(flows) * ports as u64)?;
     let world = hosts(settings, ports, flows)?;
     let run = world.start_scenario(&scenario(ports, flows, rate))?;
-    let seen = between(settings, &world, ports, flows);
-    let report = run.stop();
-    let (meters, missed) = seen?;
+    let ((meters, missed), report) = stop_after(run, between(settings, &world, ports, flows))?;
     Ok(ExperimentResult { meters, report, missed })
 }
 
@@ -142,7 +140,7 @@ fn between(
     let (mut far, mut listeners) = (Vec::new(), Vec::new());
     for place in (1..ports).step_by(2) {
         let listener = world.hosts()[place].run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-        listeners.push(listener.map_err(failed("listening for flows"))?);
+        listeners.push(listener.map_err(BenchError::system("listening for flows"))?);
         let meter = Meter::new(base(place), flows).after(Nanos::NEVER);
         let end = End { source: generator(place, BlastPlan::sink())?, meter };
         far.push(Far::open(world, place, end, SLOTS)?);
@@ -177,18 +175,14 @@ fn between(
         let all_sent: Vec<_> = sending.into_iter().map(joined).collect();
         sent.store(true, Ordering::Relaxed);
         for thread in receiving {
-            joined(thread).map_err(failed("receiving flows"))?;
+            joined(thread).map_err(BenchError::system("receiving flows"))?;
         }
         for sent in all_sent {
-            sent?.map_err(failed("sending flows"))?;
+            sent?.map_err(BenchError::system("sending flows"))?;
         }
         settings.go_on()?;
         seen
     })
-}
-
-fn failed(doing: &'static str) -> impl Fn(io::Error) -> BenchError {
-    move |source| BenchError::System { doing, source }
 }
 
 /// Counts arrivals, starting once all connections are set up and the links have settled.

@@ -4,7 +4,7 @@
 //! link, one in each direction, is filled with datagrams of 1518 bytes, at 110 % of its rate.
 
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, paper, paper_if};
 use crate::experiment::{
     End, Experiment, ExperimentResult, Hosts, LONGEST, base, blast, generator, links, paced, silent,
 };
@@ -54,12 +54,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     for Beyond { count, rate, within, linkem } in BEYOND {
         let name = format!("beyond fig 5.8: {count} links of {} over one port pair", Rate(rate));
         let settings = book.settings;
-        let row = Row::new(name, "links").expected(count);
-        let row = match linkem {
-            Some(links) => paper(row, links),
-            None => row,
-        };
-        book.row(row, |row| {
+        book.row(paper_if(Row::new(name, "links").expected(count), linkem), |row| {
             let seen = fill(settings, hosts, 2, count, false, rate)?;
             let rates = seen.meters[1].rates();
             Ok(seen.checked(judged(row, (&rates, 1), rate, within)))
@@ -90,12 +85,12 @@ fn figure(
             linkem.push((rate as f64, first as f64));
             dummynet.push((rate as f64, second as f64));
         }
-        let row = book.row(row, |row| {
+        let right = book.number(row, |row| {
             let seen = fill(settings, hosts, ports, (ideal / ports as u64) as u32, true, rate)?;
             let rates = seen.meters.iter().flat_map(Meter::rates).collect::<Vec<_>>();
             Ok(seen.checked(judged(row, (&rates, 1), rate, WITHIN)))
         });
-        ours.extend(row.and_then(|row| Some((rate as f64, row.measured?.as_f64()?))));
+        ours.extend(right.map(|right| (rate as f64, right)));
     }
     let curve = RATES.iter().map(|entry| (entry.0 as f64, ideal(ports, entry.0) as f64)).collect();
     book.plot(

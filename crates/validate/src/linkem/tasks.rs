@@ -3,10 +3,10 @@
 //! differences between engines with and without a task, and between more and fewer packets.
 
 use crate::Settings;
-use crate::book::{Book, paper};
-use crate::experiment::{End, Experiment, base, blast, generator, links, silent};
+use crate::book::{Book, once, paper};
+use crate::experiment::{Experiment, base, blast, generator, links};
 use crate::meter::Meter;
-use crate::princeton::{STAGE, clock, counted};
+use crate::princeton::{STAGE, counted_between, in_cycles, memory_read};
 use longwire_bench::{BenchError, latency};
 use longwire_block::stations::hash_address;
 use longwire_link::classify::hash_v4_key;
@@ -65,13 +65,7 @@ fn reads(book: &mut Book<'_>) {
     let settings = book.settings;
     for (what, cycles, bytes) in READS {
         let row = Row::new(format!("table 4.1: a read of {what}"), "cycles");
-        book.row(paper(row, cycles), |row| {
-            settings.require_real_time("speed")?;
-            settings.go_on()?;
-            let ns = latency::latency(bytes);
-            let note = format!("{ns:.1} ns, each read waiting for the one before");
-            Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
-        });
+        book.row(paper(row, cycles), |row| memory_read(settings, row, bytes));
     }
 }
 
@@ -93,14 +87,11 @@ fn hashes(book: &mut Book<'_>) {
     for hash in &HASHES {
         let row = Row::new(format!("table 4.2: {}", hash.what), "cycles");
         book.row(paper(row, hash.cycles), |row| {
-            settings.require_real_time("speed")?;
-            settings.go_on()?;
-            let ns = chained(hash.ours);
-            let note = format!(
+            let (ns, row) = in_cycles(settings, row, || chained(hash.ours))?;
+            Ok(row.note(format!(
                 "{ns:.2} ns, each hash waiting for the one before, which goes through memory; \
                 the thesis' hash unit stands beside its microengines"
-            );
-            Ok(row.measured((ns * clock()? / 1e9).round()).extra("ns", ns).note(note))
+            )))
         });
     }
 }
@@ -141,33 +132,24 @@ fn instructions(
     known: &mut [Option<f64>; ENGINES.len()],
     engine: usize,
 ) -> Result<f64, BenchError> {
-    if let Some(count) = known[engine] {
-        return Ok(count);
-    }
-    if !crate::PLAYS_STAGES.load(Ordering::Relaxed) {
-        return Err(BenchError::NotHere("this program can't run parts of itself".into()));
-    }
-    let mut counts = [0; 2];
-    for (count, packets) in counts.iter_mut().zip(PACKETS) {
-        settings.go_on()?;
-        *count = counted(&format!("{TASK}{engine} {packets}"), &[])?.instructions;
-    }
-    let count = counts[1].saturating_sub(counts[0]) as f64 / (PACKETS[1] - PACKETS[0]) as f64;
-    known[engine] = Some(count);
-    Ok(count)
+    let measure = || {
+        if !crate::PLAYS_STAGES.load(Ordering::Relaxed) {
+            return Err(BenchError::not_here("this program can't run parts of itself"));
+        }
+        let stage = |packets| format!("{TASK}{engine} {packets}");
+        let counts = counted_between(settings, &[], PACKETS, stage)?;
+        Ok(counts.instructions as f64 / (PACKETS[1] - PACKETS[0]) as f64)
+    };
+    once(&mut known[engine], measure).copied()
 }
 
 /// Carries this many packets in virtual time. Returns the number delivered.
 fn carry(engine: usize, packets: u64) -> Result<u64, BenchError> {
     let plan = BlastPlan { count: packets, gap: Some(Nanos(1000)), ..blast(0, 1, 60) };
-    let ends = vec![
-        End { source: generator(0, plan)?, meter: Meter::default() },
-        End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1) },
-    ];
+    let meter = Meter::new(base(1), 1);
+    let link = Experiment::one_way(generator(0, plan)?, meter, "", Nanos(packets * 1000))?;
     let links = ENGINES[engine].map_or_else(String::new, |keys| links(0, 1, keys));
-    let time = Nanos(packets * 1000);
-    let experiment = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO };
-    Ok(experiment.simulate()?.meters[1].packets())
+    Ok(Experiment { links, ..link }.simulate()?.meters[1].packets())
 }
 
 /// Runs an engine if this process was started for that; returns false otherwise.

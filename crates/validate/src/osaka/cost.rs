@@ -1,13 +1,13 @@
 //! Figure 2: cost of tail drop and RED over plain forwarding, by packet size, at 8 ports.
 
-use super::discipline::{Discipline, Place, Traffic, carried};
+use super::discipline::{Discipline, Place, Traffic, carried, throughput};
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, once, paper, paper_if};
 use crate::experiment::Hosts;
 use crate::plot::{Plot, Style};
 use crate::trust::{like, reasons};
 use longwire_bench::BenchError;
-use longwire_report::{Row, Scalar};
+use longwire_report::Row;
 
 /// Lengths of frames with FCS.
 const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
@@ -40,7 +40,7 @@ fn in_memory(book: &mut Book<'_>, hosts: &mut Hosts) {
     let mut curves = vec![Vec::new(); 3];
     let settings = book.settings;
     for size in SIZES {
-        let mut rounds: Option<Rounds> = None;
+        let mut rounds = None;
         for (at, discipline) in Discipline::ALL.into_iter().enumerate() {
             let what = match discipline {
                 Discipline::Plain => "plain forwarding".to_owned(),
@@ -49,10 +49,7 @@ fn in_memory(book: &mut Book<'_>, hosts: &mut Hosts) {
             let row = Row::new(format!("fig 2: {what}, {size} bytes, 8 memory ports"), "ns");
             let row = if discipline == Discipline::Plain { row } else { paper(row, "none to be seen") };
             book.row(row, |row| {
-                let Rounds { costs, void } = match &rounds {
-                    Some(rounds) => rounds,
-                    None => &*rounds.insert(measure(settings, hosts, size)?),
-                };
+                let Rounds { costs, void } = once(&mut rounds, || measure(settings, hosts, size))?;
                 let Some(cost) = costs[at] else {
                     crate::kinds::require("queue", "red")?;
                     return Err(BenchError::NotHere("it was not measured".into()));
@@ -109,19 +106,13 @@ fn measure(settings: &Settings<'_>, hosts: &mut Hosts, size: usize) -> Result<Ro
 
 fn on_ports(book: &mut Book<'_>, hosts: &mut Hosts) {
     let mut plot = Plot::new("Figure 2: packet size and throughput, 8 real ports", "packet, bytes", "Mbit/s");
-    let settings = book.settings;
     for discipline in Discipline::ALL {
         let mut points = Vec::new();
         for size in SIZES {
             let name = format!("fig 2: {}, {size} bytes, 8 real ports of 100 Mbit/s", discipline.name());
-            let row = Row::new(name, "bit/s");
-            let row = if size == 1518 { paper(row, LEVEL) } else { row };
-            let row = book.row(row, |row| {
-                let traffic = Traffic { ports: PORTS, size, rate: Some(RATE) };
-                let (pps, row) = carried(settings, hosts, Place::Real, discipline, traffic, row)?;
-                Ok(row.measured(pps * size as f64 * 8.0).extra("packets_per_second", pps))
-            });
-            let bits = row.and_then(|row| row.measured.as_ref().and_then(Scalar::as_f64));
+            let row = paper_if(Row::new(name, "bit/s"), (size == 1518).then_some(LEVEL));
+            let traffic = Traffic { ports: PORTS, size, rate: Some(RATE) };
+            let bits = throughput(book, hosts, row, (Place::Real, discipline), traffic);
             points.extend(bits.map(|bits| (size as f64, bits / 1e6)));
         }
         plot = plot.with(discipline.name(), Style::Line, points);

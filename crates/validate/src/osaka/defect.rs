@@ -3,7 +3,7 @@
 //! every arrival updates the average, and it decays over idle time. Always in virtual time.
 
 use crate::book::Book;
-use crate::experiment::{End, Experiment, base, blast, generator, links, paced, silent};
+use crate::experiment::{Experiment, base, blast, generator, paced};
 use crate::kinds::require;
 use crate::meter::Meter;
 use longwire_bench::BenchError;
@@ -53,17 +53,12 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
     let sent = light.count - SETTLING;
     let source = TwoSources { first: generator(0, overload)?, then: generator(0, light)?, from: OVERLOAD };
     let counted = Meter::new(base(1), 1).after(OVERLOAD + Nanos(gap.0 * SETTLING));
-    let ends = vec![
-        End { source: Box::new(source), meter: Meter::default() },
-        End { source: generator(1, silent(1))?, meter: counted },
-    ];
     let keys = format!(
         "rate = \"{LINK} bit/s\"\nqueue = {{ kind = \"red\", profile = \"{profile}\", limit = \"1000 \
          packets\" }}"
     );
-    let (links, settling) = (links(0, 1, &keys), Nanos::ZERO);
-    let experiment = Experiment { seed: 1, links, ends, time: OVERLOAD, settling, drain: AFTER };
-    Ok((experiment.simulate()?.meters[1].packets(), sent))
+    let link = Experiment::one_way(Box::new(source), counted, &keys, OVERLOAD)?;
+    Ok((link.simulate()?.meters[1].packets(), sent))
 }
 
 /// One source, and another from a later time on.

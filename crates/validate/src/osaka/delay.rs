@@ -3,7 +3,7 @@
 
 use crate::Settings;
 use crate::book::Book;
-use crate::experiment::{End, Experiment, LONGEST, base, blast, generator, links, paced, silent};
+use crate::experiment::{Experiment, LONGEST, base, blast, generator, paced};
 use crate::kinds::require;
 use crate::meter::{Arrivals, Meter};
 use crate::seeds;
@@ -18,7 +18,8 @@ const DELAY: Nanos = Nanos::from_millis(30);
 
 pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
-    for (which, of) in [("first", first as fn(&Arrivals) -> Nanos), ("last", last)] {
+    for which in ["first", "last"] {
+        let of = |arrived: &Arrivals| if which == "first" { arrived.first } else { arrived.last };
         let row = Row::new(format!("II-B.2: delay of 30 ms before the output queue, {which} packet"), "ns");
         book.row(row.expected(DELAY.0), |row| {
             let [without, with] = [Nanos::ZERO, DELAY].map(|delay| {
@@ -58,14 +59,6 @@ pub(super) fn rows(book: &mut Book<'_>) {
     }
 }
 
-fn first(arrived: &Arrivals) -> Nanos {
-    arrived.first
-}
-
-fn last(arrived: &Arrivals) -> Nanos {
-    arrived.last
-}
-
 fn jittered(settings: &Settings<'_>, name: &str, place: &str) -> Result<(Arrivals, u64), BenchError> {
     require("delay", "jitter")?;
     let [seed, ..] = seeds::of_row(settings, name);
@@ -82,13 +75,9 @@ fn jittered(settings: &Settings<'_>, name: &str, place: &str) -> Result<(Arrival
 fn carry(seed: u64, keys: &str) -> Result<(Arrivals, u64), BenchError> {
     let plan = paced(blast(0, 1, LONGEST), PORT / 2, TIME);
     let sent = plan.count;
-    let ends = vec![
-        End { source: generator(0, plan)?, meter: Meter::default() },
-        End { source: generator(1, silent(1))?, meter: Meter::new(base(1), 1) },
-    ];
-    let links = links(0, 1, &format!("rate = \"{PORT} bit/s\"\n{keys}"));
-    let experiment = Experiment { seed, links, ends, time: TIME, settling: Nanos::ZERO, drain: TIME };
-    Ok((experiment.simulate()?.meters[1].links[0], sent))
+    let keys = format!("rate = \"{PORT} bit/s\"\n{keys}");
+    let link = Experiment::one_way(generator(0, plan)?, Meter::new(base(1), 1), &keys, TIME)?;
+    Ok((Experiment { seed, ..link }.simulate()?.meters[1].links[0], sent))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the paper compares: plain forwarding, tail drop, RED; from memory to memory or through real ports.
 
 use crate::Settings;
+use crate::book::Book;
 use crate::experiment::{Hosts, links};
 use crate::kinds::require;
 use crate::memory::Load;
@@ -68,6 +69,21 @@ impl Place {
             Self::Real => "real",
         }
     }
+}
+
+/// Measures the bits per second of a row, if it is requested.
+pub(super) fn throughput(
+    book: &mut Book<'_>,
+    hosts: &mut Hosts,
+    row: Row,
+    (place, discipline): (Place, Discipline),
+    traffic: Traffic,
+) -> Option<f64> {
+    let settings = book.settings;
+    book.number(row, |row| {
+        let (pps, row) = carried(settings, hosts, place, discipline, traffic, row)?;
+        Ok(row.measured(pps * traffic.size as f64 * 8.0).extra("packets_per_second", pps))
+    })
 }
 
 /// Packets per second received.

@@ -1,12 +1,10 @@
 //! Figure 5: configured and observed loss probability, fixed and drawn from a table of (x, C(x)).
 
-use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::Hosts;
 use crate::kinds::require;
-use crate::linkem::loss::{Draws, lose_by, say_seed};
+use crate::linkem::loss::{lose_by, say_seed};
 use crate::plot::{Plot, Style};
-use longwire_bench::BenchError;
 use longwire_report::Row;
 
 /// Configured, in percent.
@@ -27,20 +25,23 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     let settings = book.settings;
     for set in SET {
         let row = Row::new(format!("fig 5: loss set to {set} %"), "%").expected(set);
-        let row = book.row(paper(row, "equal"), |row| {
+        let seen = book.number(paper(row, "equal"), |row| {
             let keys = format!("loss = \"{set} %\"");
             let (draws, row) = lose_by(settings, hosts, &keys, PACKETS, row)?;
             Ok(draws.judged(row, f64::from(set) / 100.0))
         });
-        fixed.extend(row.and_then(|row| Some((f64::from(set), row.measured?.as_f64()?))));
+        fixed.extend(seen.map(|seen| (f64::from(set), seen)));
     }
     for (name, table, mean) in TABLES {
         let row = Row::new(format!("fig 5: loss drawn from a CDF table, {name}"), "%").expected(mean);
-        let row = book.row(row, |row| {
-            let (losses, row) = drawn_from(settings, hosts, table, row)?;
+        let seen = book.number(row, |row| {
+            require("loss", "drawn")?;
+            // Independent, with the table's mean.
+            let keys = format!("loss = {{ kind = \"drawn\", distribution = \"{table}\" }}");
+            let (losses, row) = lose_by(settings, hosts, &keys, PACKETS, row)?;
             Ok(losses.judged(row, mean / 100.0))
         });
-        drawn.extend(row.and_then(|row| Some((mean, row.measured?.as_f64()?))));
+        drawn.extend(seen.map(|seen| (mean, seen)));
     }
     say_seed(book);
     book.plot(
@@ -49,18 +50,6 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             .with("fixed", Style::Scatter, fixed)
             .with("drawn from a CDF table", Style::Scatter, drawn),
     );
-}
-
-/// Losses with a probability drawn from a table for each packet: independent, with the table's mean.
-fn drawn_from(
-    settings: &Settings<'_>,
-    hosts: &mut Hosts,
-    table: &str,
-    row: Row,
-) -> Result<(Draws, Row), BenchError> {
-    require("loss", "drawn")?;
-    let keys = format!("loss = {{ kind = \"drawn\", distribution = \"{table}\" }}");
-    lose_by(settings, hosts, &keys, PACKETS, row)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Figures 3 and 4: throughput by the number of ports, and by the input rate of one port.
 
-use super::discipline::{Discipline, Place, Traffic, carried};
-use crate::book::{Book, paper};
+use super::discipline::{Discipline, Place, Traffic, throughput};
+use crate::book::{Book, paper_if};
 use crate::experiment::Hosts;
 use crate::plot::{Plot, Style};
-use longwire_report::{Row, Scalar};
+use longwire_report::Row;
 
 /// Figure 3, bytes ("256 KBytes" in print), and with FCS.
 const PORTS_SIZE: usize = 256;
@@ -29,14 +29,14 @@ pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
                     discipline.name(),
                     place.name()
                 );
-                let (rate, offered) = match place {
-                    Place::Memory => (None, None),
-                    Place::Real => (Some(PORT_RATE), Some(PORT_RATE * ports as u64)),
-                };
                 // The text has a level for figure 2 only, and says about figure 3 that the three are alike.
-                let known = None;
+                let row = Row::new(name, "bit/s");
+                let (rate, row) = match place {
+                    Place::Memory => (None, row),
+                    Place::Real => (Some(PORT_RATE), row.expected(PORT_RATE * ports as u64)),
+                };
                 let traffic = Traffic { ports, size: PORTS_SIZE, rate };
-                let bits = throughput(book, hosts, place, discipline, (name, offered, known), traffic);
+                let bits = throughput(book, hosts, row, (place, discipline), traffic);
                 points.extend(bits.map(|bits| (ports as f64, bits / 1e6)));
             }
             plot = plot.with(discipline.name(), Style::Line, points);
@@ -64,7 +64,8 @@ pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
                 // forwarding has no number.
                 let known = (offered > RATE_LEVEL && discipline != Discipline::Plain).then_some(RATE_LEVEL);
                 let traffic = Traffic { ports: 1, size: RATE_SIZE, rate: Some(offered) };
-                let bits = throughput(book, hosts, place, discipline, (name, Some(offered), known), traffic);
+                let row = paper_if(Row::new(name, "bit/s").expected(offered), known);
+                let bits = throughput(book, hosts, row, (place, discipline), traffic);
                 points.extend(bits.map(|bits| (megabits as f64, bits / 1e6)));
             }
             plot = plot.with(discipline.name(), Style::Line, points);
@@ -74,24 +75,4 @@ pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
         let plot = plot.with("all of it", Style::Reference, all);
         book.plot(plot.with("the paper's level of tail drop and RED", Style::Reference, level));
     }
-}
-
-/// Measures a row's bits per second. It has a name, the offered load, and the level of the paper's curve.
-fn throughput(
-    book: &mut Book<'_>,
-    hosts: &mut Hosts,
-    place: Place,
-    discipline: Discipline,
-    (name, offered, known): (String, Option<u64>, Option<u64>),
-    traffic: Traffic,
-) -> Option<f64> {
-    let settings = book.settings;
-    let row = Row::new(name, "bit/s");
-    let row = offered.map_or(row.clone(), |offered| row.expected(offered));
-    let row = known.map_or(row.clone(), |known| paper(row, known));
-    let row = book.row(row, |row| {
-        let (pps, row) = carried(settings, hosts, place, discipline, traffic, row)?;
-        Ok(row.measured(pps * traffic.size as f64 * 8.0).extra("packets_per_second", pps))
-    })?;
-    row.measured.as_ref().and_then(Scalar::as_f64)
 }

@@ -3,15 +3,15 @@
 
 use super::queue::{Buffers, Entry, Frame, Guard, Queue};
 use super::stage::BURST;
-use super::together::{Burst, Rates, processors, rates};
+use super::together::{Burst, Rates, rates};
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::plot::{Plot, Style};
-use longwire_bench::BenchError;
 use longwire_bench::rig::{FrameSpec, PORTS, Rig};
+use longwire_bench::{BenchError, processors, require_two_processors};
 use longwire_packet::BATCH;
 use longwire_program::{Program, assemble};
-use longwire_report::{Row, Scalar};
+use longwire_report::Row;
 use longwire_router::{Admission, Key};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -98,16 +98,16 @@ fn point(
     let settings = book.settings;
     let queue = if together { "all to one queue" } else { "no contention" };
     let name = format!("{figure}: {queue}, {blocks} blocks of {}", kind.name());
-    let row = book.row(Row::new(name, "pps"), |row| {
-        if together && processors() < 2 {
-            return Err(BenchError::NotHere("one processor alone has nobody to contend with".into()));
+    let rate = book.number(Row::new(name, "pps"), |row| {
+        if together {
+            require_two_processors("one processor alone has nobody to contend with")?;
         }
         let rates = input(settings, together, kind, blocks)?;
         let ns = processors() as f64 * 1e9 / rates.median;
         let note = format!("{} workers, {ns:.1} ns a packet in each", processors());
         Ok(row.measured(rates.median).extra("best", rates.best).extra("ns_per_packet", ns).note(note))
     })?;
-    Some((blocks as f64, row.measured.as_ref().and_then(Scalar::as_f64)? / 1e6))
+    Some((blocks as f64, rate / 1e6))
 }
 
 /// Input workers, each with its own router and the program: frames into packets, the router, and out to a
@@ -161,10 +161,10 @@ fn left(book: &mut Book<'_>, points: &[(f64, f64)]) {
     let row = paper(Row::new("fig 9: blocks of both that 1 Mpps leaves", "blocks"), LEFT);
     book.row(row.expected(LEFT), |row| {
         let (Some(first), Some(last)) = (points.first(), points.last()) else {
-            return Err(BenchError::NotHere("the rows that it follows from were not run".into()));
+            return Err(BenchError::not_here("the rows that it follows from were not run"));
         };
         let Some(blocks) = at_one_mpps(*first, *last) else {
-            return Err(BenchError::NotHere("the rows that it follows from do not differ".into()));
+            return Err(BenchError::not_here("the rows that it follows from do not differ"));
         };
         Ok(row.measured(blocks.floor()).at_least().note(format!(
             "by the line through the times of {} and {} blocks; of all workers together",

@@ -1,6 +1,6 @@
 //! The budget of the paper's virtual router processor, and Longwire's own forwarders within it.
 
-use crate::book::{Book, paper};
+use crate::book::{Book, paper, paper_if};
 use longwire_bench::BenchError;
 use longwire_program::{Budget, Object, Program, Resource, ShippedForwarder, assemble};
 use longwire_report::Row;
@@ -112,8 +112,7 @@ fn own_minimal_ip(book: &mut Book<'_>) {
         [(Resource::Cycles, 32, true), (Resource::Transfers, 6, false), (Resource::StateBytes, 24, true)]
     {
         let row = Row::new(format!("budget: minimal IP as a program, {}", resource.name()), "");
-        let row = if printed { paper(row, charged) } else { row };
-        book.row(row.expected(charged), |row| {
+        book.row(paper_if(row, printed.then_some(charged)).expected(charged), |row| {
             let none = empty().need().amount(resource);
             Ok(match with(&empty(), shipped("minimal-ip")?, false)? {
                 Ok(table) => row.measured(table.need().amount(resource) - none).at_most().note(

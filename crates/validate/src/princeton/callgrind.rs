@@ -1,5 +1,6 @@
 //! Counts this program's instructions with valgrind, in another process.
 
+use crate::Settings;
 use longwire_bench::BenchError;
 use std::process::{Command, Stdio};
 
@@ -15,13 +16,39 @@ pub(crate) struct CallgrindCounts {
     pub writes: u64,
 }
 
-/// Runs the stage `text` in a process of this program under callgrind.
+impl CallgrindCounts {
+    /// The counts beyond those of `other`.
+    pub(crate) fn less(self, other: Self) -> Self {
+        Self {
+            instructions: self.instructions.saturating_sub(other.instructions),
+            reads: self.reads.saturating_sub(other.reads),
+            writes: self.writes.saturating_sub(other.writes),
+        }
+    }
+}
+
+/// Counts the difference between two runs of a stage, a shorter and a longer one: what is done once is in
+/// both. `stage` makes its text from each number.
 ///
 /// # Errors
-/// If the tool is missing, or can't run this program.
-pub(crate) fn counted(text: &str, options: &[&str]) -> Result<CallgrindCounts, BenchError> {
-    let program = std::env::current_exe()
-        .map_err(|source| BenchError::System { doing: "finding this program", source })?;
+/// If the tool is missing, or can't run this program, or the run is stopped.
+pub(crate) fn counted_between(
+    settings: &Settings<'_>,
+    options: &[&str],
+    [few, many]: [u64; 2],
+    stage: impl Fn(u64) -> String,
+) -> Result<CallgrindCounts, BenchError> {
+    let count = |number| {
+        settings.go_on()?;
+        counted(&stage(number), options)
+    };
+    let few = count(few)?;
+    Ok(count(many)?.less(few))
+}
+
+/// Runs the stage `text` in a process of this program under callgrind.
+fn counted(text: &str, options: &[&str]) -> Result<CallgrindCounts, BenchError> {
+    let program = std::env::current_exe().map_err(BenchError::system("finding this program"))?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args(options)
@@ -29,9 +56,9 @@ pub(crate) fn counted(text: &str, options: &[&str]) -> Result<CallgrindCounts, B
         .env(STAGE, text)
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| BenchError::NotHere("there is no valgrind, which counts instructions".into()))?;
+        .map_err(|_| BenchError::not_here("there is no valgrind, which counts instructions"))?;
     collected(&String::from_utf8_lossy(&output.stderr))
-        .ok_or_else(|| BenchError::NotHere("valgrind does not count this program's instructions".into()))
+        .ok_or_else(|| BenchError::not_here("valgrind does not count this program's instructions"))
 }
 
 /// Callgrind's totals: instructions, and data reads and writes if it simulated memory.

@@ -1,9 +1,10 @@
 //! The paper's classifier as a program: its requirements by the verifier's count, by the paper, and by the
 //! router's charge for its own.
 
-use crate::book::{Book, paper};
+use super::verified;
+use crate::book::{Book, paper_if};
 use longwire_bench::BenchError;
-use longwire_program::{Demand, Prices, Program, Resource, assemble, verify};
+use longwire_program::{Demand, Prices, Program, Resource, assemble};
 use longwire_report::Row;
 
 /// "First validates the headers, then hashes the IP and TCP headers separately. The two hashed values are
@@ -105,17 +106,15 @@ fn program() -> Result<Program, BenchError> {
 pub(super) fn rows(book: &mut Book<'_>) {
     // The paper's words: "56 instructions and accesses 20 bytes of SRAM"; two hashes.
     for (resource, printed) in [
-        (Resource::Cycles, Some(56)),
+        (Resource::Cycles, Some(56u64)),
         (Resource::StateBytes, Some(20)),
         (Resource::Hashes, Some(2)),
         (Resource::Transfers, None),
     ] {
         let charged = Demand::VRP_CLASSIFIER.amount(resource);
         let row = Row::new(format!("budget: the classifier as a program, {}", resource.name()), "");
-        let row = printed.map_or(row.clone(), |printed: u64| paper(row, printed));
-        book.row(row.expected(charged), |row| {
-            let verified = verify(program()?).map_err(|error| super::failed("verifying", error))?;
-            let needed = Demand::of(&verified, &Prices::VRP_CYCLES).amount(resource);
+        book.row(paper_if(row, printed).expected(charged), |row| {
+            let needed = Demand::of(&verified(program()?)?, &Prices::VRP_CYCLES).amount(resource);
             Ok(row.measured(needed).at_most().note(
                 "the verifier's worst case of a program that classifies as the paper's does; the router's \
                  own is no program, and is charged what the paper's needs: not less than this",
@@ -129,6 +128,7 @@ mod tests {
     use super::super::forwarders::interpreted;
     use super::*;
     use longwire_bench::rig::FrameSpec;
+    use longwire_program::verify;
 
     const SEGMENT: FrameSpec = FrameSpec { protocol: 6, flags: 0x10, ports: [1024, 80], ..FrameSpec::UDP };
 

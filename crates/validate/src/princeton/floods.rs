@@ -1,7 +1,7 @@
 //! Section 4.7: floods of exceptional packets, and their effect on regular ones: by time, and by
 //! instructions, which no other program on the machine influences.
 
-use super::callgrind::counted;
+use super::callgrind::counted_between;
 use super::robust::{UP_PORT, upward};
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -199,15 +199,11 @@ fn instructions(book: &mut Book<'_>, exception: Exception) {
 }
 
 fn per_packet(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<f64, BenchError> {
-    const GROUPS: [usize; 2] = [4, 20];
-    let place = Exception::ALL.iter().position(|one| *one == exception).unwrap_or(0);
-    let mut counts = [0; 2];
-    for (count, groups) in counts.iter_mut().zip(GROUPS) {
-        settings.go_on()?;
-        *count = counted(&format!("flood {place} {share} {groups}"), &[])?.instructions;
-    }
-    let packets = (GROUPS[1] - GROUPS[0]) * GROUP * BATCH;
-    Ok(counts[1].saturating_sub(counts[0]) as f64 / packets as f64)
+    const GROUPS: [u64; 2] = [4, 20];
+    let stage = |groups| format!("flood {} {share} {groups}", exception as usize);
+    let counts = counted_between(settings, &[], GROUPS, stage)?;
+    let packets = (GROUPS[1] - GROUPS[0]) * (GROUP * BATCH) as u64;
+    Ok(counts.instructions as f64 / packets as f64)
 }
 
 /// Runs a flood in this process as specified by `words`: the exception, their number per batch, and the
@@ -311,11 +307,11 @@ impl FloodedRouter {
         rig.install(upward()?, Exception::Up.spec().flow(), Some(attachment))?;
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
         let silent = Control::connect(&guest.socket(), &hello)
-            .map_err(|error| super::failed("joining the router", error))?;
+            .map_err(|error| BenchError::failed("joining the router", error))?;
         let begin = Instant::now();
         while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if begin.elapsed() > Duration::from_secs(20) {
-                return Err(super::failed("joining the router", "nobody comes"));
+                return Err(BenchError::failed("joining the router", "nobody comes"));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }
@@ -331,7 +327,7 @@ impl FloodedRouter {
             weight: 1,
             limits: Limits::default(),
         };
-        let turns = Turns::new("fifo").map_err(|error| super::failed("making a slow path", error))?;
+        let turns = Turns::new("fifo").map_err(|error| BenchError::failed("making a slow path", error))?;
         let mut punt = Punt::simulated((0..PORTS).collect(), Inline::new(vec![service], turns));
         punt.set_aside(None, Some(ASIDE));
         rig.set_levels(punt);

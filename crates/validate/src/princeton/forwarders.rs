@@ -1,15 +1,15 @@
 //! Table 5: the forwarders' requirements, by the paper, by the verifier, and in execution.
 
 use super::budget::{TABLE_5, shipped};
-use super::clock;
+use super::{clock, verified};
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, paper, paper_if};
 use longwire_bench::rig::{Frame, FrameSpec, Rig, destination, in_turns};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_program::{
     Context, Effects, Environment, Finished, Item, Machine, Maps, Packet, Prices, Program, ProgramState,
-    Stack, interpret, verify,
+    Stack, interpret,
 };
 use longwire_report::Row;
 use longwire_router::{Admission, Key};
@@ -81,10 +81,10 @@ pub(super) fn interpreted(
     spec: &FrameSpec,
     frame: &mut [u8],
 ) -> Result<Finished, BenchError> {
-    let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
+    let maps = Maps::new(&program.maps, 1, 1).map_err(|error| BenchError::failed("making maps", error))?;
     let state = ProgramState::new(written.len() as u32);
     if !state.set(written) {
-        return Err(super::failed("writing the state", "it has another size"));
+        return Err(BenchError::failed("writing the state", "it has another size"));
     }
     let mut stack = Stack::trusting();
     let len = frame.len();
@@ -98,7 +98,7 @@ pub(super) fn interpreted(
         effects: Effects::default(),
     };
     interpret(&program.code, &mut machine, 1 << 20)
-        .map_err(|stopped| super::failed("running a forwarder", stopped))
+        .map_err(|stopped| BenchError::failed("running a forwarder", stopped))
 }
 
 /// Always draws the same number: none of the eight draws any.
@@ -115,9 +115,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
     for case in cases() {
         let known = TABLE_5.iter().find(|line| line.name == case.name);
         let row = Row::new(format!("table 5: {}, bytes of state", case.name), "bytes");
-        let row = known.map_or(row.clone(), |line| paper(row, line.bytes));
-        book.row(row, |row| {
-            let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
+        book.row(paper_if(row, known.map(|line| line.bytes)), |row| {
+            let verified = verified(case.program()?)?;
             let most = verified.most();
             Ok(row.measured(most[Item::StateByte]).note(format!(
                 "at most, read and written; {} transfers of 4 bytes, and {} of maps, {} hashes",
@@ -127,15 +126,12 @@ pub(super) fn rows(book: &mut Book<'_>) {
             )))
         });
         let row = Row::new(format!("table 5: {}, register operations", case.name), "cycles");
-        let row = known.map_or(row.clone(), |line| paper(row, line.operations));
-        book.row(row, |row| {
-            let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
-            let cycles = verified.worst_path(&Prices::VRP_CYCLES).price;
+        book.row(paper_if(row, known.map(|line| line.operations)), |row| {
+            let cycles = verified(case.program()?)?.worst_path(&Prices::VRP_CYCLES).price;
             Ok(row.measured(cycles).note("at most, as admission to the profile vrp counts them"))
         });
         book.row(Row::new(format!("table 5: {}, instructions", case.name), ""), |row| {
-            let verified = verify(case.program()?).map_err(|error| super::failed("verifying", error))?;
-            let bound = u64::from(verified.most()[Item::Instruction]);
+            let bound = u64::from(verified(case.program()?)?.most()[Item::Instruction]);
             let Finished { instructions, returned } = case.interpreted()?;
             let registers = known.map_or_else(String::new, |line| {
                 format!("; the paper's needs {} registers, eBPF has eleven", line.registers)
@@ -163,7 +159,7 @@ impl Case {
         if self.state.is_empty() || rig.router.set_data(fid, &self.state) {
             return Ok(());
         }
-        Err(super::failed("writing the state", "it has another size"))
+        Err(BenchError::failed("writing the state", "it has another size"))
     }
 }
 
@@ -178,7 +174,7 @@ fn beside_plain(
     let mut plain = Rig::new(Admission::default())?;
     let batches = settings.choose(BATCHES, QUICK);
     let costs = in_turns(&mut [(&mut plain, &plain_frames), (with, frames)], batches, || settings.go_on())?;
-    costs.try_into().map_err(|_| super::failed("timing two routers", "there are others"))
+    costs.try_into().map_err(|_| BenchError::failed("timing two routers", "there are others"))
 }
 
 /// Additional time per packet, by the medians.

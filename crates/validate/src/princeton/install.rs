@@ -2,18 +2,15 @@
 
 use super::blocks::{Kind, program};
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, once, paper};
 use longwire_bench::engine::dropped;
 use longwire_bench::punctual::Punctual;
 use longwire_bench::rig::FrameSpec;
 use longwire_bench::world::settle_beside;
-use longwire_bench::{BenchError, Sample};
-use longwire_block::{Port, PortError};
+use longwire_bench::{BenchError, Sample, apart, receiving_by, stop_after};
 use longwire_clock::monotonic;
 use longwire_engine::Remote;
-use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
-use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_report::Row;
 use longwire_router::{Forwarder, Installation, Router};
 use longwire_units::Nanos;
@@ -74,13 +71,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
     let mut results = None;
     let mut with = |row: Row, book: &mut Book<'_>, say: &dyn Fn(Row, &Results) -> Row| {
-        book.row(row, |row| {
-            let results = match &results {
-                Some(results) => results,
-                None => &*results.insert(run(settings)?),
-            };
-            Ok(say(row, results))
-        });
+        book.row(row, |row| Ok(say(row, once(&mut results, || run(settings))?)));
     };
     let time = |row: Row, sample: &Sample| {
         row.measured(sample.median()).extra("most_ns", sample.most()).note(format!(
@@ -136,7 +127,8 @@ fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
 fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
     settings.require_real_time("speed")?;
     let plan = longwire_scenario::parse("validate", SCENARIO)?;
-    let blast = |name, plan| Blast::new(name, plan).map_err(|error| super::failed("making a source", error));
+    let blast =
+        |name, plan| Blast::new(name, plan).map_err(|error| BenchError::failed("making a source", error));
     let source = BlastPlan {
         frame_bytes: 60,
         pairs: vec![(FrameSpec::host(0), FrameSpec::host(1))],
@@ -144,24 +136,29 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
         count: u64::MAX,
         ..BlastPlan::sink()
     };
-    let watch = Arc::new(PollTimes::default());
+    let (watch, mut last) = (Arc::new(PollTimes::default()), None::<Nanos>);
+    let noted = Arc::clone(&watch);
     let source = Box::new(Punctual::new(blast("a", source)?));
-    let watched = InterceptedPort::new(source, PollWatch { watch: Arc::clone(&watch), last: None });
+    let watched = receiving_by(source, move |port, pool, now, batch| {
+        let here = monotonic();
+        if let Some(last) = last.replace(here) {
+            noted.longest.fetch_max(here.since(last).0, Ordering::Relaxed);
+        }
+        noted.looks.fetch_add(1, Ordering::Release);
+        port.receive(pool, now, batch)
+    });
     let sink = blast("b", BlastPlan { count: 0, ..BlastPlan::sink() })?;
-    let built = longwire_assemble::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
-    let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
+    let built = longwire_assemble::build(&plan, vec![watched, Box::new(sink)], |_| None)?;
+    let router =
+        built.routers.first().copied().ok_or_else(|| BenchError::failed("finding a router", "none"))?;
     let run = built.setup.start();
     let changing = Changing { remote: run.remote(), router, watch: &watch };
     // The worker has the first processor: the requesting thread, which compiles, must not disturb it.
-    let measured = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            settle_beside();
-            changing.measure(settings)
-        });
-        asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let measured = apart(|| {
+        settle_beside();
+        changing.measure(settings)
     });
-    let report = run.stop();
-    let [small, large, exchange, pauses, quiet] = measured?;
+    let ([small, large, exchange, pauses, quiet], report) = stop_after(run, measured)?;
     Ok(Results {
         small,
         large,
@@ -214,7 +211,7 @@ impl Changing<'_> {
             }
             None => {
                 let last = before.all().last().and_then(|last| before.without(last.fid()));
-                last.ok_or_else(|| super::failed("removing a program", "there is none"))?
+                last.ok_or_else(|| BenchError::failed("removing a program", "there is none"))?
             }
         };
         self.watch.longest.store(0, Ordering::Relaxed);
@@ -227,7 +224,7 @@ impl Changing<'_> {
         let (swapped, exchange) = self.remote.at_node(self.router, swap)?;
         self.watch.wait()?;
         let gap = self.watch.longest.load(Ordering::Relaxed);
-        swapped.map_err(|_| super::failed("replacing programs", "somebody else did"))?;
+        swapped.map_err(|_| BenchError::failed("replacing programs", "somebody else did"))?;
         Ok([gap, exchange.0].map(|ns| ns as f64))
     }
 }
@@ -247,34 +244,11 @@ impl PollTimes {
         let (from, begin) = (looks(), monotonic());
         while looks() < from + 2 {
             if monotonic().since(begin) > Nanos::from_secs(20) {
-                return Err(super::failed("waiting for the worker", "it does not look at its port"));
+                return Err(BenchError::failed("waiting for the worker", "it does not look at its port"));
             }
             std::thread::yield_now();
         }
         Ok(())
-    }
-}
-
-/// Records the longest time between two polls of a port.
-struct PollWatch {
-    watch: Arc<PollTimes>,
-    last: Option<Nanos>,
-}
-
-impl Interceptor for PollWatch {
-    fn receive(
-        &mut self,
-        port: &mut dyn Port,
-        pool: &mut Pool,
-        now: Nanos,
-        batch: &mut Batch,
-    ) -> Result<(), PortError> {
-        let here = monotonic();
-        if let Some(last) = self.last.replace(here) {
-            self.watch.longest.fetch_max(here.since(last).0, Ordering::Relaxed);
-        }
-        self.watch.looks.fetch_add(1, Ordering::Release);
-        port.receive(pool, now, batch)
     }
 }
 

@@ -21,11 +21,14 @@ mod stages;
 mod table_1;
 mod together;
 
-pub(crate) use callgrind::{STAGE, counted};
+pub(crate) use callgrind::{STAGE, counted_between};
 pub use stages::play_stage;
 
+use crate::Settings;
 use crate::book::Book;
-use longwire_bench::BenchError;
+use longwire_bench::{BenchError, latency};
+use longwire_program::{Program, VerifiedProgram, verify};
+use longwire_report::Row;
 
 /// All of them.
 pub(crate) fn all(book: &mut Book<'_>) {
@@ -43,17 +46,35 @@ pub(crate) fn all(book: &mut Book<'_>) {
     real::rows(book);
 }
 
-/// The error of something that should not fail.
-fn failed(doing: &'static str, why: impl ToString) -> BenchError {
-    BenchError::System { doing, source: std::io::Error::other(why.to_string()) }
+/// The nanoseconds that `measure` returns, and the row with them in cycles of this machine.
+pub(crate) fn in_cycles(
+    settings: &Settings<'_>,
+    row: Row,
+    measure: impl FnOnce() -> f64,
+) -> Result<(f64, Row), BenchError> {
+    settings.require_real_time("speed")?;
+    settings.go_on()?;
+    let ns = measure();
+    Ok((ns, row.measured((ns * clock()? / 1e9).round()).extra("ns", ns)))
+}
+
+/// The row of a read from this many bytes of memory, in cycles.
+pub(crate) fn memory_read(settings: &Settings<'_>, row: Row, bytes: usize) -> Result<Row, BenchError> {
+    let (ns, row) = in_cycles(settings, row, || latency::latency(bytes))?;
+    Ok(row.note(format!("{ns:.1} ns, each read waiting for the one before")))
+}
+
+/// This program, if the verifier accepts it.
+fn verified(program: Program) -> Result<VerifiedProgram, BenchError> {
+    verify(program).map_err(|error| BenchError::failed("verifying", error))
 }
 
 /// Clock rate of this machine's first processor, as reported by the system.
 pub(crate) fn clock() -> Result<f64, BenchError> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    megahertz(&text).map(|megahertz| megahertz * 1e6).ok_or_else(|| {
-        BenchError::NotHere("the system does not tell how fast the processor's clock is".into())
-    })
+    megahertz(&text)
+        .map(|megahertz| megahertz * 1e6)
+        .ok_or_else(|| BenchError::not_here("the system does not tell how fast the processor's clock is"))
 }
 
 fn megahertz(text: &str) -> Option<f64> {

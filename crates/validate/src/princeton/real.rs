@@ -1,9 +1,8 @@
 //! Section 3.5.1: the router between eight real ports.
 
-use super::together::processors;
-use crate::book::{Book, paper};
+use crate::book::{Book, paper_if};
 use crate::trust::{trusted, whole};
-use longwire_bench::BenchError;
+use longwire_bench::require_two_processors;
 use longwire_bench::router_ports::carry;
 use longwire_report::Row;
 use std::time::Duration;
@@ -17,13 +16,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
     let time = settings.choose(Duration::from_secs(2), Duration::from_millis(200));
     for (what, rate) in [("offered 1.128 Mpps", Some(OFFERED)), ("as fast as they go", None)] {
         let name = format!("real ports: 64 bytes, 8 interfaces in namespaces, {what}");
-        let row = Row::new(name, "pps");
-        let row = if rate.is_some() { paper(row, OFFERED) } else { row };
-        book.row(row, |row| {
+        book.row(paper_if(Row::new(name, "pps"), rate), |row| {
             settings.require_real("a row with real ports")?;
-            if processors() < 2 {
-                return Err(BenchError::NotHere("it needs two processors".into()));
-            }
+            require_two_processors("it needs two processors")?;
             let carried = carry(driver, rate, time, || settings.go_on())?;
             let row =
                 if rate.is_some() { trusted(row, &carried.report) } else { whole(row, &carried.report) };

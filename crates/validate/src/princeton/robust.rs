@@ -1,12 +1,11 @@
 //! Section 4.7: packets through the control level with the data path's budget in use.
 
 use super::clock;
-use super::together::processors;
 use crate::Settings;
 use crate::book::{Book, paper};
-use longwire_bench::BenchError;
 use longwire_bench::guest::{Guest, PacketWork, turns_of};
 use longwire_bench::rig::{FrameSpec, PORTS, Rig};
+use longwire_bench::{BenchError, apart, require_two_processors};
 use longwire_packet::BATCH;
 use longwire_program::{Budget, Program, Resource, assemble};
 use longwire_punt::{Limits, Punt};
@@ -42,18 +41,13 @@ pub(super) fn rows(book: &mut Book<'_>) {
             format!("robustness: 310 kpps of 1.128 Mpps through the control level, {what}, not served");
         book.row(paper(Row::new(name, "packets"), 0).expected(0), |row| {
             settings.require_real_time("speed")?;
-            if processors() < 2 {
-                return Err(BenchError::NotHere("it needs two processors".into()));
-            }
+            require_two_processors("it needs two processors")?;
             let service = Duration::from_secs_f64(f64::from(CYCLES) / clock()?);
             let mut pipeline = Pipeline::new(service)?;
             let time = settings.choose(TIME, QUICK);
-            let run = || {
+            let seconds = apart(|| {
                 longwire_engine::clock::settle_thread(Some(0));
                 pipeline.run(settings, time)
-            };
-            let seconds = std::thread::scope(|scope| {
-                scope.spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })?;
             let row = row.extra("service_ns", service.as_nanos() as u64);
             Ok(pipeline.judge(row, seconds).note(format!("{} ns of service for each", service.as_nanos())))
@@ -90,7 +84,7 @@ impl Pipeline {
         let begin = Instant::now();
         while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if guest.has_ended() || begin.elapsed() > Duration::from_secs(20) {
-                return Err(super::failed("joining the router", "the process above does not come"));
+                return Err(BenchError::failed("joining the router", "the process above does not come"));
             }
             rig.tick(Nanos::from_secs(1) + Nanos(begin.elapsed().as_nanos() as u64));
         }

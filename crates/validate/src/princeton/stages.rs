@@ -1,14 +1,14 @@
 //! Tables 2 and 3: the cost of a packet of 64 bytes in each stage, and of memory accesses.
 
-use super::callgrind::{CallgrindCounts, STAGE, counted};
-use super::clock;
+use super::callgrind::{CallgrindCounts, STAGE, counted_between};
 use super::queue::{Buffers, Guard, Queue};
 use super::stage::{BURST, Choice, Input, Output};
 use super::together::{Burst, rates};
+use super::{clock, memory_read};
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, once, paper, paper_if};
+use longwire_bench::BenchError;
 use longwire_bench::rig::{FrameSpec, Rig};
-use longwire_bench::{BenchError, latency};
 use longwire_packet::BATCH;
 use longwire_report::Row;
 use longwire_router::Admission;
@@ -95,26 +95,18 @@ pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
     for stage in Stage::ALL {
         let mut counted = None;
-        let mut per_packet = || -> Result<PerPacket, BenchError> {
-            match counted {
-                Some(counted) => Ok(counted),
-                None => Ok(*counted.insert(PerPacket::of(settings, stage)?)),
-            }
-        };
+        let mut of_stage = || once(&mut counted, || counts(settings, stage)).copied();
         let row = Row::new(format!("table 2: {}, instructions of a packet", stage.name()), "");
-        let row = stage.operations().map_or(row.clone(), |known| paper(row, known));
-        book.row(row, |row| {
+        book.row(paper_if(row, stage.operations()), |row| {
             let note = "counted by valgrind's callgrind, as a difference of two runs";
-            Ok(row.measured(per_packet()?.instructions.round()).note(note))
+            Ok(row.measured(per_packet(of_stage()?.instructions)).note(note))
         });
         for (what, known) in ["read", "write"].into_iter().zip(stage.transfers()) {
             let name = format!("table 2: {}, memory operations of a packet, {what}", stage.name());
-            let row = Row::new(name, "");
-            let row = known.map_or(row.clone(), |known| paper(row, known));
-            book.row(row, |row| {
-                let counted = per_packet()?;
+            book.row(paper_if(Row::new(name, ""), known), |row| {
+                let counted = of_stage()?;
                 let count = if what == "read" { counted.reads } else { counted.writes };
-                Ok(row.measured(count.round()).note(
+                Ok(row.measured(per_packet(count)).note(
                     "instructions that read or write memory of any kind and up to 32 bytes, the stack's and \
                      the FIFO's among them, counted by callgrind; the paper's are transfers of 32 bytes to \
                      or from DRAM and of 4 to or from SRAM and Scratch, beside which its FIFO and registers \
@@ -136,25 +128,13 @@ pub(super) fn rows(book: &mut Book<'_>) {
                 .note(format!("{ns:.1} ns at {:.2} GHz, memory included", hertz / 1e9)))
         });
     }
-    for (what, known, bytes) in [("16 kB", 16, 16 << 10), ("256 kB", 22, 256 << 10), ("64 MB", 52, 64 << 20)]
-    {
-        let place = if known == 16 {
-            "Scratch"
-        } else if known == 22 {
-            "SRAM"
-        } else {
-            "DRAM"
-        };
+    for (what, place, known, bytes) in [
+        ("16 kB", "Scratch", 16, 16 << 10),
+        ("256 kB", "SRAM", 22, 256 << 10),
+        ("64 MB", "DRAM", 52, 64 << 20),
+    ] {
         let name = format!("table 3: a read from {what} of memory (the paper's {place})");
-        book.row(paper(Row::new(name, "cycles"), known), |row| {
-            settings.require_real_time("speed")?;
-            settings.go_on()?;
-            let ns = latency::latency(bytes);
-            Ok(row
-                .measured((ns * clock()? / 1e9).round())
-                .extra("ns", ns)
-                .note(format!("{ns:.1} ns, each read waiting for the one before")))
-        });
+        book.row(paper(Row::new(name, "cycles"), known), |row| memory_read(settings, row, bytes));
     }
 }
 
@@ -178,48 +158,23 @@ pub fn play_stage() -> bool {
     true
 }
 
-/// Counts per packet.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct PerPacket {
-    instructions: f64,
-    reads: f64,
-    writes: f64,
+/// Bursts of the shorter and of the longer run.
+const BURSTS: [u64; 2] = [5, 25];
+
+/// Counts of the stage alone, over the bursts between both numbers: the output stage's packets come from the
+/// input stage, which is subtracted.
+fn counts(settings: &Settings<'_>, stage: Stage) -> Result<CallgrindCounts, BenchError> {
+    let count = |stage: Stage| {
+        let text = |bursts| format!("{} {bursts}", stage as usize);
+        counted_between(settings, &["--cache-sim=yes"], BURSTS, text)
+    };
+    let all = count(stage)?;
+    if stage == Stage::Output { Ok(all.less(count(Stage::Input)?)) } else { Ok(all) }
 }
 
-impl PerPacket {
-    fn less(self, other: Self) -> Self {
-        Self {
-            instructions: self.instructions - other.instructions,
-            reads: self.reads - other.reads,
-            writes: self.writes - other.writes,
-        }
-    }
-
-    /// Of the stage alone: the output stage's packets come from the input stage, which is subtracted.
-    fn of(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
-        let all = Self::counted(settings, stage)?;
-        if stage != Stage::Output {
-            return Ok(all);
-        }
-        Ok(all.less(Self::counted(settings, Stage::Input)?))
-    }
-
-    /// The difference between more and fewer packets.
-    fn counted(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
-        const BURSTS: [usize; 2] = [5, 25];
-        let count = |bursts| {
-            settings.go_on()?;
-            counted(&format!("{} {bursts}", stage as usize), &["--cache-sim=yes"])
-        };
-        let [few, many] = [count(BURSTS[0])?, count(BURSTS[1])?];
-        let packets = ((BURSTS[1] - BURSTS[0]) as u64 * BURST) as f64;
-        let each = |of: fn(&CallgrindCounts) -> u64| of(&many).saturating_sub(of(&few)) as f64 / packets;
-        Ok(Self {
-            instructions: each(|counted| counted.instructions),
-            reads: each(|counted| counted.reads),
-            writes: each(|counted| counted.writes),
-        })
-    }
+/// Such a count of each packet.
+fn per_packet(count: u64) -> f64 {
+    (count as f64 / ((BURSTS[1] - BURSTS[0]) * BURST) as f64).round()
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::queue::{Buffers, Guard, Queue, Ready};
 use super::stage::{BURST, Choice, Input, Output, PORTS, PRIORITIES};
-use super::together::{Burst, Rates, processors, rates};
+use super::together::{Burst, Rates, rates};
 use crate::Settings;
-use crate::book::{Book, paper};
+use crate::book::{Book, paper, paper_if};
 use crate::plot::{Plot, Style};
-use longwire_bench::BenchError;
+use longwire_bench::{BenchError, joined, processors, require_two_processors};
 use longwire_report::Row;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
     for (place, (name, known, guard, spread)) in inputs.into_iter().enumerate() {
         let points = &mut points;
         row(book, name, known, |settings| {
-            if spread == Spread::Together && processors() < 2 {
-                return Err(BenchError::NotHere("one processor alone has nobody to contend with".into()));
+            if spread == Spread::Together {
+                require_two_processors("one processor alone has nobody to contend with")?;
             }
             let rates = input(settings, processors(), guard, spread)?;
             points[0].extend(known.map(|known| (place as f64 + 1.0, known / 1e6)));
@@ -78,8 +78,7 @@ fn row(
 ) {
     let settings = book.settings;
     let row = Row::new(format!("table 1: {name}"), "pps");
-    let row = known.map_or(row.clone(), |known| paper(row, known));
-    book.row(row, |row| {
+    book.row(paper_if(row, known), |row| {
         let rates = measure(settings)?;
         let note = format!(
             "{} workers, the median of their bursts; best {:.2} Mpps",
@@ -141,17 +140,18 @@ fn system(book: &mut Book<'_>) {
     let settings = book.settings;
     let two = || {
         settings.require_real_time("speed")?;
-        if processors() < 2 {
-            return Err(BenchError::NotHere("it needs two processors".into()));
-        }
-        Ok(())
+        require_two_processors("it needs two processors")
     };
     let books = |row: Row, end: &End| {
-        row.extra("packets", end.put).extra("late", end.late).extra("overwritten",
-            end.overwritten).note(format!(
-            "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose buffers \
-             and {} whose places in the queue had been used again",
-            end.put, end.sent, end.lost(), end.late, end.overwritten
+        let row = row.extra("packets", end.put).extra("late", end.late);
+        row.extra("overwritten", end.overwritten).note(format!(
+            "one input and one output worker; of {} packets {} were sent, {} lost as late: {} whose \
+             buffers and {} whose places in the queue had been used again",
+            end.put,
+            end.sent,
+            end.lost(),
+            end.late,
+            end.overwritten
         ))
     };
     let row = paper(Row::new("table 1: whole system, I.2 and O.1", "pps"), 3.47e6);
@@ -229,7 +229,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
         // An error is reported below, when the workers have ended.
         let _ = settings.pause(time);
         stop.store(true, Ordering::Relaxed);
-        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        joined(working)
     });
     settings.go_on()?;
     let put = put.load(Ordering::Acquire);

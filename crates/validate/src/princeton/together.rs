@@ -1,7 +1,7 @@
 //! Workers in parallel, each timing its own bursts.
 
 use crate::Settings;
-use longwire_bench::{BenchError, Sample};
+use longwire_bench::{BenchError, Sample, joined, processors};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,11 +16,6 @@ pub(super) struct Rates {
     pub median: f64,
     /// By each one's best burst.
     pub best: f64,
-}
-
-/// Number of workers that can run at once, each on its own processor.
-pub(super) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Packets per second of all workers, which run in parallel, each on its own processor.
@@ -45,8 +40,7 @@ pub(super) fn rates(
         // The error of a stopped run is reported below, when the workers have ended.
         let _ = settings.pause(time);
         stop.store(true, Ordering::Relaxed);
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined.map(|sample| sample.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        threads.into_iter().map(joined).collect()
     });
     settings.go_on()?;
     let sum = |of: fn(&Sample) -> f64| samples.iter().map(of).sum();

@@ -4,10 +4,10 @@
 //! `PACKET_FANOUT_FLAG_DEFRAG` it does not reassemble fragments for that: an emulator must see the packets
 //! that were sent. All fragments of a datagram have one hash, that of their addresses.
 
-use super::set_option;
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
+use crate::system::{read_option, set_option};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
 /// State shared by all sockets on an interface, dropped with the last one.
@@ -37,21 +37,12 @@ impl Group {
             None => (kind | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
             Some(number) => kind << 16 | u32::from(number),
         };
-        set_option(socket, libc::PACKET_FANOUT, &value).map_err(failed)?;
-        self.0 = Some(number(socket).map_err(failed)?);
+        let fanout = (libc::SOL_PACKET, libc::PACKET_FANOUT);
+        set_option(socket, fanout, &value).map_err(failed)?;
+        let [value] = read_option(socket, fanout).map_err(failed)?;
+        // The number of the group, below its kind.
+        self.0 = Some(value as u16);
         Ok(())
-    }
-}
-
-/// The number of a socket's group.
-fn number(socket: BorrowedFd<'_>) -> io::Result<u16> {
-    let mut value = 0u32;
-    let mut length = size_of::<u32>() as libc::socklen_t;
-    let (fd, place) = (socket.as_raw_fd(), (&raw mut value).cast());
-    // SAFETY: `place` points to an int of `length` bytes, which is what the option writes.
-    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, place, &raw mut length) } {
-        0 => Ok(value as u16),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -65,21 +56,11 @@ impl<'s> MutedSocket<'s> {
         let mut nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
         let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
         let socket = socket.as_fd();
-        set_filter(socket, libc::SO_ATTACH_FILTER, &program)?;
+        set_option(socket, (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER), &program)?;
         Ok(Self(socket))
     }
 
     pub(super) fn unmute(self) -> io::Result<()> {
-        set_filter(self.0, libc::SO_DETACH_FILTER, &0i32)
-    }
-}
-
-fn set_filter<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
-    let (fd, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `value` has `length` bytes, and what it points to outlives the call; the kernel copies it.
-    match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length) }
-    {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        set_option(self.0, (libc::SOL_SOCKET, libc::SO_DETACH_FILTER), &0i32)
     }
 }

@@ -13,8 +13,9 @@ mod splits;
 
 pub use open::Opener;
 
-use super::interface_state::InterfaceState;
+use super::InterfaceState;
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
+use crate::system::{checked, grow, owned, read_option, set_option};
 use crate::vnet::{ETHERNET, RawFrame};
 use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -22,12 +23,11 @@ use longwire_clock::{Mapping, monotonic};
 use longwire_packet::{BATCH_BYTES, Batch, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::ethertype;
-use ring::{Ring, Slot, statistics};
+use ring::{Ring, Slot};
 use send::{SendFailure, Sender};
 use splits::Splits;
 use std::cell::Cell;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -228,7 +228,9 @@ impl AfPacket {
             Err(_) => InterfaceState::Gone,
         };
         if self.state != InterfaceState::Up {
-            clear_error(self.socket.as_fd());
+            // Reading clears the error that an interface going down leaves on the socket, which would
+            // otherwise end every wait for frames at once.
+            let _ = read_option::<1>(self.socket.as_fd(), (libc::SOL_SOCKET, libc::SO_ERROR));
         }
         if now >= self.next_clock {
             self.next_clock = now + CLOCK_EVERY;
@@ -312,8 +314,10 @@ impl Port for AfPacket {
 
     fn stats(&self) -> PortStats {
         // Reading these counters resets them.
-        if let Ok(ring) = statistics(self.socket.as_fd()) {
-            self.ring_full.set(self.ring_full.get() + u64::from(ring.tp_drops));
+        let ring = read_option(self.socket.as_fd(), (libc::SOL_PACKET, libc::PACKET_STATISTICS));
+        // Of `struct tpacket_stats`.
+        if let Ok([_received, dropped]) = ring {
+            self.ring_full.set(self.ring_full.get() + u64::from(dropped));
         }
         if let Some(lost) = self.counters.as_ref().and_then(Counters::lost) {
             let unhandled = self.shared.unhandled.load(Ordering::Relaxed);
@@ -375,17 +379,14 @@ fn longest_frame(mtu: u32) -> usize {
 fn prepared_socket(interface: &Interface, with_header: bool) -> Result<OwnedFd, OpenError> {
     let name = interface.name();
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let failed = |action| move |error| OpenError::from_io(name, action, error);
     // SAFETY: socket takes no pointers; nothing else owns the descriptor that it returns.
-    let socket = unsafe {
-        match libc::socket(libc::AF_PACKET, kind, 0) {
-            fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-            _ => return Err(OpenError::last(name, "open a packet socket")),
-        }
-    };
+    let socket = unsafe { owned(libc::socket(libc::AF_PACKET, kind, 0)) };
+    let socket = socket.map_err(failed("open a packet socket"))?;
     let on = 1i32;
     let version = libc::tpacket_versions::TPACKET_V2 as i32;
     let set = |option, value: &i32, action| {
-        set_option(socket.as_fd(), option, value).map_err(|e| OpenError::from_io(name, action, e))
+        set_option(socket.as_fd(), (libc::SOL_PACKET, option), value).map_err(failed(action))
     };
     set(libc::PACKET_VERSION, &version, "choose the ring's version")?;
     if with_header {
@@ -393,21 +394,9 @@ fn prepared_socket(interface: &Interface, with_header: bool) -> Result<OwnedFd, 
     }
     set(libc::PACKET_IGNORE_OUTGOING, &on, "ignore own frames")?;
     set(libc::PACKET_QDISC_BYPASS, &on, "bypass its queueing discipline")?;
-    grow_send_buffer(socket.as_fd());
+    // Room for a few hundred trains. A refusal only costs retries.
+    grow(socket.as_fd(), [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], 16 << 20);
     Ok(socket)
-}
-
-/// Makes room for a few hundred trains. A refusal only costs retries.
-fn grow_send_buffer(socket: BorrowedFd<'_>) {
-    let bytes = 16i32 << 20;
-    let length = size_of::<i32>() as libc::socklen_t;
-    for option in [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF] {
-        let value = (&raw const bytes).cast();
-        // SAFETY: `value` points to an int, as both options want.
-        if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, length) } == 0 {
-            return;
-        }
-    }
 }
 
 /// Starts receiving all frames on the interface.
@@ -418,8 +407,9 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &everything)
-        .map_err(|e| OpenError::from_io(interface.name(), "make it receive every frame", e))?;
+    let failed = |action| move |error| OpenError::from_io(interface.name(), action, error);
+    set_option(socket, (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP), &everything)
+        .map_err(failed("make it receive every frame"))?;
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
@@ -431,29 +421,6 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
     };
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: `address` is a socket address of `length` bytes.
-    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
-        return Err(OpenError::last(interface.name(), "bind to it"));
-    }
-    Ok(())
-}
-
-/// Clears the error that an interface going down leaves on the socket, which would otherwise end every wait
-/// for frames at once.
-fn clear_error(socket: BorrowedFd<'_>) {
-    let mut error = 0i32;
-    let mut length = size_of::<i32>() as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut error).cast());
-    // SAFETY: `value` points to an int of `length` bytes, which is what SO_ERROR writes.
-    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut length) };
-}
-
-/// Sets a packet socket option.
-fn set_option<T: Copy>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    let value = std::ptr::from_ref(value).cast();
-    // SAFETY: `value` points to `length` initialised bytes; the kernel checks the length against the option.
-    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, length) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let bound = checked(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) });
+    bound.map(drop).map_err(failed("bind to it"))
 }

@@ -2,9 +2,9 @@
 //! with a frame each.
 
 use crate::interface::OpenError;
+use crate::system::{MappedMemory, set_option};
 use crate::vnet::{self, ETHERNET, RawFrame, TAG};
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ const BEFORE: usize = libc::TPACKET2_HDRLEN + vnet::LEN + 32;
 
 /// A mapped receive ring.
 pub(crate) struct Ring {
-    base: NonNull<u8>,
+    memory: MappedMemory,
     blocks: usize,
     slot: usize,
     slots_a_block: usize,
@@ -23,9 +23,6 @@ pub(crate) struct Ring {
     block: usize,
     place: usize,
 }
-
-// SAFETY: the mapping belongs to this value and is accessed only through it.
-unsafe impl Send for Ring {}
 
 /// The contents of a slot.
 pub(crate) enum Slot<'a> {
@@ -55,20 +52,12 @@ impl Ring {
             tp_frame_size: slot as u32,
             tp_frame_nr: (blocks * slots_a_block) as u32,
         };
-        super::set_option(socket, libc::PACKET_RX_RING, &request)
-            .map_err(|e| OpenError::from_io(name, "make its receive ring", e))?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping at an address that the kernel chooses, of the size of the ring.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), blocks * BLOCK, protection, flags, socket.as_raw_fd(), 0)
-        };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(start) if base != libc::MAP_FAILED => {
-                Ok(Self { base: start, blocks, slot, slots_a_block, block: 0, place: 0 })
-            }
-            _ => Err(OpenError::last(name, "map its receive ring")),
-        }
+        let failed = |action| move |error| OpenError::from_io(name, action, error);
+        set_option(socket, (libc::SOL_PACKET, libc::PACKET_RX_RING), &request)
+            .map_err(failed("make its receive ring"))?;
+        let memory = MappedMemory::map(Some(socket), 0, blocks * BLOCK);
+        let memory = memory.map_err(failed("map its receive ring"))?;
+        Ok(Self { memory, blocks, slot, slots_a_block, block: 0, place: 0 })
     }
 
     /// Capacity in frames.
@@ -127,7 +116,7 @@ impl Ring {
     #[inline]
     fn at(&self, block: usize, place: usize) -> NonNull<u8> {
         // SAFETY: `block` and `place` stay below their counts, so this is in the mapping.
-        unsafe { self.base.add(block * BLOCK + place * self.slot) }
+        unsafe { self.memory.start().add(block * BLOCK + place * self.slot) }
     }
 
     #[inline]
@@ -135,13 +124,6 @@ impl Ring {
         // SAFETY: a slot begins with its status word, aligned to 64 bytes; the kernel and we access it
         // atomically.
         unsafe { &*slot.as_ptr().cast::<AtomicU32>() }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: `map` created the mapping with this length, and nothing borrows from it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.blocks * BLOCK) };
     }
 }
 
@@ -157,17 +139,4 @@ fn tag_of(head: &libc::tpacket2_hdr, len: usize) -> Option<[u8; TAG]> {
     };
     let ([a, b], [c, d]) = (kind.to_be_bytes(), head.tp_vlan_tci.to_be_bytes());
     Some([a, b, c, d])
-}
-
-/// Frames received and dropped by the ring since the last call.
-pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
-    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut counted).cast());
-    // SAFETY: `value` points to a tpacket_stats of `length` bytes, which is what the option writes for
-    // TPACKET_V2.
-    match unsafe { libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length) } {
-        0 => Ok(counted),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

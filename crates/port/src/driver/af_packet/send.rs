@@ -86,7 +86,7 @@ impl Sender {
             }
             let at = self.used;
             if self.with_header {
-                self.arrays.headers[at] = virtio::Header::write(meta);
+                self.arrays.headers[at] = virtio::write(meta);
             }
             let base = data.as_ptr().cast_mut().cast();
             self.arrays.vectors[at][1] = libc::iovec { iov_base: base, iov_len: data.len() };

@@ -6,12 +6,14 @@ use super::program::{Attach, Redirect};
 use super::sender::Sender;
 use super::socket::{Buffers, Mode, RingSizes, Socket};
 use super::umem::{Frames, Umem};
-use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, SharedState};
+use super::{AfXdpPlan, AfXdpPort, MAX_MTU, SharedState};
+use crate::driver::InterfaceState;
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
+use crate::system::{checked, owned};
 use longwire_block::PortStats;
 use longwire_units::{Nanos, counted};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +105,7 @@ fn deal(
             max_mtu: buffers.max_mtu(),
             turn: 0,
             check_at: Nanos::ZERO,
-            condition: Condition::Up,
+            state: InterfaceState::Up,
             stats: PortStats::default(),
         });
     }
@@ -160,21 +162,16 @@ fn wire_all(
     buffers: Buffers,
 ) -> Result<(Arc<Umem>, Vec<InterfaceSockets>), Failure> {
     let total = ready.iter().map(|port| port.frames() as usize).sum();
-    let umem = Umem::new(total).map_err(|source| Failure {
-        port: 0,
-        action: "get memory for its frames",
-        source,
-    })?;
-    let umem = Arc::new(umem);
+    let failure = |port, action| move |source| Failure { port, action, source };
+    let umem = Arc::new(Umem::new(total).map_err(failure(0, "get memory for its frames"))?);
     let mut wired: Vec<InterfaceSockets> = Vec::with_capacity(ready.len());
     let mut first = 0;
     for (port, fit) in ready.iter().enumerate() {
         let shared = wired.first().and_then(|wired| wired.sockets.first()).map(|socket| socket.fd.as_fd());
-        let failure = |action| move |source| Failure { port, action, source };
-        let sockets =
-            bind(fit, &umem, first, (mode, buffers), shared).map_err(failure("bind an AF_XDP socket"))?;
+        let sockets = bind(fit, &umem, first, (mode, buffers), shared)
+            .map_err(failure(port, "bind an AF_XDP socket"))?;
         let (redirect, attach, not_native) =
-            attach(fit, &sockets, mode, buffers).map_err(failure("attach the XDP program"))?;
+            attach(fit, &sockets, mode, buffers).map_err(failure(port, "attach the XDP program"))?;
         let senders = (0..fit.ports)
             .map(|port| Sender::new(&fit.part(first, fit.queues.count + port), buffers))
             .collect();
@@ -295,22 +292,13 @@ fn describe(ready: &Ready, wired: &InterfaceSockets, mode: Mode, not_zero_copy: 
 
 /// A descriptor that becomes readable when a frame waits at any of the sockets.
 fn readable(sockets: &[Socket]) -> io::Result<OwnedFd> {
-    // SAFETY: epoll_create1 takes no pointers.
-    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: new, owned by nothing else.
-    let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: epoll_create1 takes no pointers; nothing else owns the descriptor that it returns.
+    let epoll = unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }?;
     for socket in sockets {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let (fd, watched) = (epoll.as_raw_fd(), socket.fd.as_raw_fd());
         // SAFETY: `event` is only read during the call.
-        let result = unsafe {
-            libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd.as_raw_fd(), &raw mut event)
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { libc::epoll_ctl(fd, libc::EPOLL_CTL_ADD, watched, &raw mut event) })?;
     }
     Ok(epoll)
 }

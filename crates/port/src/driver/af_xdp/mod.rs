@@ -26,6 +26,7 @@ pub use error::AfXdpError;
 pub use far_end::FarEnd;
 pub use open::Opener;
 
+use super::InterfaceState;
 use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};
 use far_end::LostFrames;
@@ -102,7 +103,7 @@ pub struct AfXdpPort {
     /// The queue that is polled first, in turn.
     turn: usize,
     check_at: Nanos,
-    condition: Condition,
+    state: InterfaceState,
     stats: PortStats,
 }
 
@@ -113,23 +114,13 @@ struct SharedState {
     _claim: Claim,
 }
 
-/// State of the interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    Up,
-    Down,
-    Gone,
-}
-
-impl Condition {
-    /// The state of the interface according to the result of a system call on a socket.
-    fn of(result: &io::Result<()>) -> Self {
-        match result.as_ref().err().and_then(io::Error::raw_os_error) {
-            Some(libc::ENETDOWN) => Self::Down,
-            // The kernel has unbound the socket.
-            Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => Self::Gone,
-            _ => Self::Up,
-        }
+/// The state of the interface according to the result of a system call on a socket.
+fn state_by(result: &io::Result<()>) -> InterfaceState {
+    match result.as_ref().err().and_then(io::Error::raw_os_error) {
+        Some(libc::ENETDOWN) => InterfaceState::Down,
+        // The kernel has unbound the socket.
+        Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => InterfaceState::Gone,
+        _ => InterfaceState::Up,
     }
 }
 
@@ -153,10 +144,10 @@ impl AfXdpPort {
     }
 
     fn usable(&self) -> Result<(), PortError> {
-        match self.condition {
-            Condition::Up => Ok(()),
-            Condition::Down => Err(PortError::down(&*self.name, self.interface.name())),
-            Condition::Gone => Err(PortError::Vanished { port: self.name.clone() }),
+        match self.state {
+            InterfaceState::Up => Ok(()),
+            InterfaceState::Down => Err(PortError::down(&*self.name, self.interface.name())),
+            InterfaceState::Gone => Err(PortError::Vanished { port: self.name.clone() }),
         }
     }
 
@@ -164,17 +155,17 @@ impl AfXdpPort {
     fn check(&mut self, now: Nanos) {
         self.check_at = now + CHECK;
         if let Some(socket) = self.sockets.first() {
-            let condition = Condition::of(&socket.wake_receive());
-            self.turn_to(condition);
+            let state = state_by(&socket.wake_receive());
+            self.turn_to(state);
         }
         if let Ok(mtu) = self.interface.link_mtu() {
             self.mtu = mtu.min(self.max_mtu);
         }
     }
 
-    fn turn_to(&mut self, condition: Condition) {
-        self.condition = condition;
-        if condition == Condition::Gone
+    fn turn_to(&mut self, state: InterfaceState) {
+        self.state = state;
+        if state == InterfaceState::Gone
             && let Some(socket) = self.sockets.first_mut()
         {
             self.stats.out_down += self.sender.abandon(socket);
@@ -235,9 +226,9 @@ impl AfXdpPort {
         let Some(socket) = self.sockets.first_mut() else { return };
         let result = self.sender.kick(socket);
         self.sender.reap(socket);
-        let condition = Condition::of(&result);
-        if condition != Condition::Up {
-            self.turn_to(condition);
+        let state = state_by(&result);
+        if state != InterfaceState::Up {
+            self.turn_to(state);
         }
     }
 }
@@ -272,12 +263,12 @@ impl Port for AfXdpPort {
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let Self { sockets, sender, umem, stats, mtu, condition, .. } = self;
+        let Self { sockets, sender, umem, stats, mtu, state, .. } = self;
         let Some(socket) = sockets.first_mut() else { return Ok(()) };
         sender.reap(socket);
         for &handle in batch.as_slice() {
             stats.out_full += each_frame(pool, handle, |_, data| {
-                if *condition != Condition::Up {
+                if *state != InterfaceState::Up {
                     stats.out_down += 1;
                 } else if data.len() - l3_offset(data) > *mtu as usize {
                     stats.out_oversize += 1;
@@ -286,7 +277,7 @@ impl Port for AfXdpPort {
                         Ok(true) => {}
                         Ok(false) => stats.out_full += 1,
                         Err(error) => {
-                            *condition = Condition::of(&Err(error));
+                            *state = state_by(&Err(error));
                             stats.out_down += 1;
                         }
                     }

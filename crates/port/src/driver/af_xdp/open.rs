@@ -37,7 +37,6 @@ impl Open for Opener {
             far_end: FarEnd::Trusted,
             ..AfXdpPlan::on(&end.interface)
         };
-        let ports = AfXdpPort::open_all(ends.iter().map(plan).collect())?;
-        Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
+        Ok(boxed(AfXdpPort::open_all(ends.iter().map(plan).collect())?))
     }
 }

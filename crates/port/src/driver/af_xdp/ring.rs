@@ -1,14 +1,14 @@
 //! The four rings of a socket, shared with the kernel: one side produces and the other consumes.
 
+use crate::system::MappedMemory;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A mapped ring of `T`. A ring uses either the producing or the consuming methods.
 pub(super) struct Ring<T> {
-    base: NonNull<u8>,
-    bytes: usize,
+    _memory: MappedMemory,
     producer: NonNull<AtomicU32>,
     consumer: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
@@ -32,27 +32,12 @@ impl<T: Copy> Ring<T> {
         size: u32,
     ) -> io::Result<Self> {
         let bytes = offsets.desc as usize + size as usize * size_of::<T>();
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping overlaps nothing; the kernel's ring has at least this size.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                fd.as_raw_fd(),
-                page,
-            )
-        };
-        let base = match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => base,
-            _ => return Err(io::Error::last_os_error()),
-        };
+        let memory = MappedMemory::map(Some(fd), page, bytes)?;
+        let base = memory.start();
         // SAFETY: the kernel's offsets are inside the mapping and aligned for their contents.
         let index = |offset: u64| unsafe { base.add(offset as usize).cast::<AtomicU32>() };
         Ok(Self {
-            base,
-            bytes,
+            _memory: memory,
             producer: index(offsets.producer),
             consumer: index(offsets.consumer),
             flags: index(offsets.flags),
@@ -142,12 +127,5 @@ impl<T: Copy> Ring<T> {
     fn store(&self, index: NonNull<AtomicU32>) {
         // SAFETY: it points into the mapping, which lives as long as `self`.
         unsafe { index.as_ref() }.store(self.own, Ordering::Release);
-    }
-}
-
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -2,8 +2,9 @@
 
 use super::ring::Ring;
 use super::umem::{Frames, Umem};
+use crate::system::{checked, grow, owned, set_option};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// From linux/if_xdp.h, since Linux 6.17; missing in libc.
@@ -75,13 +76,8 @@ impl Socket {
     /// Opens a socket with its rings, not yet bound. The first socket of a worker registers the shared
     /// memory.
     pub(super) fn open(own: Option<&Umem>, sizes: RingSizes) -> io::Result<Self> {
-        // SAFETY: socket takes no pointers.
-        let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: new, owned by nothing else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: socket takes no pointers; nothing else owns the descriptor that it returns.
+        let fd = unsafe { owned(libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0)) }?;
         let socket = fd.as_fd();
         if let Some(umem) = own {
             let registration = libc::xdp_umem_reg {
@@ -92,16 +88,20 @@ impl Socket {
                 flags: 0,
                 tx_metadata_len: 0,
             };
-            set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)?;
+            set_option(socket, (libc::SOL_XDP, libc::XDP_UMEM_REG), &registration)?;
         }
         // A completion ring is required; two slots are the minimum.
         let completions = sizes.transmit.unwrap_or(2);
-        set(socket, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &sizes.receive)?;
-        set(socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &completions)?;
-        set(socket, libc::SOL_XDP, libc::XDP_RX_RING, &sizes.receive)?;
+        let set = |option, value: u32| set_option(socket, (libc::SOL_XDP, option), &value);
+        set(libc::XDP_UMEM_FILL_RING, sizes.receive)?;
+        set(libc::XDP_UMEM_COMPLETION_RING, completions)?;
+        set(libc::XDP_RX_RING, sizes.receive)?;
         if let Some(size) = sizes.transmit {
-            set(socket, libc::SOL_XDP, libc::XDP_TX_RING, &size)?;
-            roomy(socket, size);
+            set(libc::XDP_TX_RING, size)?;
+            // One system call is to send the whole ring, instead of 32 frames or fewer. Failure, as on old
+            // kernels, only costs speed.
+            let _ = set(XDP_MAX_TX_SKB_BUDGET, size);
+            grow(socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], 64 << 20);
         }
         let offsets = offsets(socket)?;
         let transmit =
@@ -153,15 +153,11 @@ impl Socket {
         let length = size_of_val(&address) as libc::socklen_t;
         for _ in 1..TRIES {
             // SAFETY: `address` is a socket address of `length` bytes.
-            if unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), length) } == 0 {
-                return Ok(());
+            match checked(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), length) }) {
+                // The kernel releases a queue some time after its socket is closed.
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PAUSE),
+                result => return result.map(drop),
             }
-            let error = io::Error::last_os_error();
-            // The kernel releases a queue some time after its socket is closed.
-            if error.raw_os_error() != Some(libc::EBUSY) {
-                return Err(error);
-            }
-            std::thread::sleep(PAUSE);
         }
         Err(io::Error::from_raw_os_error(libc::EBUSY))
     }
@@ -170,7 +166,7 @@ impl Socket {
     pub(super) fn wake_receive(&self) -> io::Result<()> {
         // SAFETY: no buffer is passed.
         let result = unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(result).map(drop)
     }
 
     /// Frames for this queue that the kernel dropped: no frame or slot was free, or they were too long.
@@ -184,18 +180,7 @@ impl Socket {
 /// Makes the kernel send the frames in the transmit ring.
 pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no buffer is passed.
-    let result = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Lets one system call send the whole ring, instead of 32 frames or fewer.
-fn roomy(socket: BorrowedFd<'_>, size: u32) {
-    let bytes: libc::c_int = 64 << 20;
-    // Failure, as on old kernels, only costs speed.
-    let _ = set(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &size);
-    if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
-        let _ = set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
-    }
+    checked(unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) }).map(drop)
 }
 
 fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
@@ -218,18 +203,6 @@ fn read<const N: usize>(socket: BorrowedFd<'_>, option: libc::c_int) -> io::Resu
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, (&raw mut words).cast(), &raw mut length)
     };
-    match result {
-        0 if length == wanted => Ok(words),
-        0 => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn set<T>(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` has `length` initialised bytes: the types passed have no padding.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(result)?;
+    if length == wanted { Ok(words) } else { Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) }
 }

@@ -1,16 +1,13 @@
 //! The memory shared by the kernel and all AF_XDP ports of a worker.
 
+use crate::system::MappedMemory;
 use std::io;
-use std::ptr::NonNull;
 
 /// Bytes of a frame, and of a memory page: native XDP needs a frame to be in one page.
 pub(super) const FRAME: usize = 4096;
 
 /// Consecutive frames. Each belongs to one port permanently, so that ports share only the mapping.
-pub(super) struct Umem {
-    base: NonNull<u8>,
-    bytes: usize,
-}
+pub(super) struct Umem(MappedMemory);
 
 /// The part of a [`Umem`] that belongs to one pair of rings.
 pub(super) struct Frames {
@@ -20,32 +17,22 @@ pub(super) struct Frames {
     pub(super) count: u32,
 }
 
-// SAFETY: the mapping is plain memory that does not move; `Frames` divides it among users.
-unsafe impl Send for Umem {}
-// SAFETY: as above: threads use different frames.
+// SAFETY: the mapping is plain memory that does not move; `Frames` divides it among users: threads use
+// different frames.
 unsafe impl Sync for Umem {}
 
 impl Umem {
     /// Maps memory for this number of frames, and touches it.
     pub(super) fn new(frames: usize) -> io::Result<Self> {
-        let bytes = frames * FRAME;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        // SAFETY: a new anonymous mapping overlaps nothing.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-        };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { base, bytes }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        MappedMemory::map(None, 0, frames * FRAME).map(Self)
     }
 
     pub(super) fn address(&self) -> u64 {
-        self.base.as_ptr().expose_provenance() as u64
+        self.0.start().as_ptr().expose_provenance() as u64
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.bytes as u64
+        self.0.bytes() as u64
     }
 
     /// The `len` bytes at `at`; none if they are not all in the memory.
@@ -55,7 +42,7 @@ impl Umem {
     pub(super) unsafe fn bytes(&self, at: u64, len: usize) -> Option<&[u8]> {
         self.contains(at, len).then(|| {
             // SAFETY: inside the mapping, and the caller ensures that nobody writes there.
-            unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at as usize), len) }
+            unsafe { std::slice::from_raw_parts(self.0.start().as_ptr().add(at as usize), len) }
         })
     }
 
@@ -68,7 +55,8 @@ impl Umem {
         if fits {
             // SAFETY: inside the mapping, and the caller ensures that nobody else accesses it.
             unsafe {
-                std::ptr::copy_nonoverlapping(data.as_ptr(), self.base.as_ptr().add(at as usize), data.len());
+                let place = self.0.start().as_ptr().add(at as usize);
+                std::ptr::copy_nonoverlapping(data.as_ptr(), place, data.len());
             };
         }
         fits
@@ -76,13 +64,5 @@ impl Umem {
 
     fn contains(&self, at: u64, len: usize) -> bool {
         at.checked_add(len as u64).is_some_and(|end| end <= self.len())
-    }
-}
-
-impl Drop for Umem {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no slice of it outlives `self`; the kernel holds its own reference
-        // to the pages.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -4,7 +4,7 @@
 //! Each direction has a ring of bytes and a ring of metadata, allocated at the start. The two ends may be in
 //! different threads.
 
-use crate::driver::interface_state::InterfaceState;
+use crate::driver::InterfaceState;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, MAX_FRAME, Meta, Pool, Train};
 use longwire_units::Nanos;

@@ -73,8 +73,10 @@ impl PcapPort {
         read.or_else(|| self.output.as_ref().and_then(Output::damage))
     }
 
-    fn failed(&self, error: &PcapError) -> PortError {
-        PortError::Failed { port: self.name.clone(), what: error.to_string() }
+    fn result(&self, damage: Option<&PcapError>) -> Result<(), PortError> {
+        damage.map_or(Ok(()), |error| {
+            Err(PortError::Failed { port: self.name.clone(), what: error.to_string() })
+        })
     }
 }
 
@@ -128,10 +130,7 @@ impl Port for PcapPort {
             });
             pool.free(handle);
         }
-        match self.output.as_ref().and_then(Output::damage) {
-            Some(error) => Err(self.failed(error)),
-            None => Ok(()),
-        }
+        self.result(self.output.as_ref().and_then(Output::damage))
     }
 
     fn next_arrival(&mut self) -> Option<Nanos> {
@@ -146,10 +145,7 @@ impl Port for PcapPort {
         if let Some(output) = &mut self.output {
             output.flush();
         }
-        match self.damage() {
-            Some(error) => Err(self.failed(error)),
-            None => Ok(()),
-        }
+        self.result(self.damage())
     }
 }
 

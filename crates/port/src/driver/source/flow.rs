@@ -10,16 +10,14 @@ use longwire_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
 use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
+/// Bytes of the addresses of Ethernet, and of its whole header.
+const ADDRESSES: usize = 12;
 const ETHERNET: usize = 14;
 const UDP: usize = 8;
 const TAG: usize = 18;
 const MARK: u16 = 0x4c57;
 const UDP_PROTOCOL: u8 = 17;
 
-/// The shortest frame of an IPv4 flow, without FCS.
-pub const MIN_FRAME_V4: usize = ETHERNET + 20 + UDP + TAG;
-/// The shortest frame of an IPv6 flow, without FCS.
-pub const MIN_FRAME_V6: usize = ETHERNET + 40 + UDP + TAG;
 /// The longest frame: the longest IPv4 packet.
 const MAX_FRAME: usize = ETHERNET + 65_535;
 
@@ -39,8 +37,8 @@ pub struct Flow {
     /// Destination address and port, of the same family.
     pub destination: SocketAddr,
     /// Times of its packets, from the start, and their lengths: bytes of a frame from its Ethernet header on,
-    /// without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter packets of a replay are sent
-    /// with the minimum length.
+    /// without FCS, from 60 (IPv4) or 80 (IPv6) to 65 549. Shorter packets of a replay are sent with the
+    /// minimum length.
     pub model: Model,
     /// Start time on the engine's clock.
     pub start: Nanos,
@@ -112,13 +110,11 @@ pub(super) enum FlowFrame {
 
 impl Template {
     pub(super) fn new(flow: &Flow) -> Result<Self, FlowError> {
-        let (min, ip_header) = match (flow.source.ip(), flow.destination.ip()) {
-            (IpAddr::V4(_), IpAddr::V4(_)) => (MIN_FRAME_V4, 20),
-            (IpAddr::V6(_), IpAddr::V6(_)) => (MIN_FRAME_V6, 40),
-            (source_address, destination) => {
-                return Err(FlowError::Family { id: flow.id, source_address, destination });
-            }
-        };
+        let (source_address, destination) = (flow.source.ip(), flow.destination.ip());
+        let mixed = FlowError::Family { id: flow.id, source_address, destination };
+        let (ip, pseudo) = ip(source_address, destination).ok_or(mixed)?;
+        let udp = ADDRESSES + ip.len();
+        let min = udp + UDP + TAG;
         let size = flow.model.largest() as usize;
         let replays = matches!(flow.model, Model::Replay { .. });
         if size > MAX_FRAME || (size < min && !replays) {
@@ -126,9 +122,8 @@ impl Template {
         }
         let mut head = vec![0; min];
         head[..6].copy_from_slice(&flow.destination_mac);
-        head[6..12].copy_from_slice(&flow.source_mac);
-        let udp = ETHERNET + ip_header;
-        let pseudo = ip(&mut head[12..udp], flow.source.ip(), flow.destination.ip());
+        head[6..ADDRESSES].copy_from_slice(&flow.source_mac);
+        head[ADDRESSES..udp].copy_from_slice(&ip);
         head[udp..udp + 2].copy_from_slice(&flow.source.port().to_be_bytes());
         head[udp + 2..udp + 4].copy_from_slice(&flow.destination.port().to_be_bytes());
         head[udp + UDP..udp + UDP + 2].copy_from_slice(&mark(flow.id).to_be_bytes());
@@ -232,30 +227,22 @@ fn is_zero(bytes: &[u8]) -> bool {
     blocks.iter().all(|block| any(block) == 0) && any(rest) == 0
 }
 
-/// Writes EtherType and IP header without length and checksum; returns the sum over the pseudo-header without
-/// length.
-fn ip(header: &mut [u8], source: IpAddr, destination: IpAddr) -> Sum {
+/// EtherType and IP header without length and checksum, and the sum over the pseudo-header without length.
+/// None if the addresses are of different families.
+fn ip(source: IpAddr, destination: IpAddr) -> Option<(Vec<u8>, Sum)> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            header[..4].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
             // Do not fragment; 64 hops.
-            header[8..12].copy_from_slice(&[0x40, 0, 64, UDP_PROTOCOL]);
-            header[14..18].copy_from_slice(&source.octets());
-            header[18..22].copy_from_slice(&destination.octets());
-            pseudo_v4(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)
+            let fixed = [0x08, 0x00, 0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, UDP_PROTOCOL, 0, 0];
+            let header = [&fixed[..], &source.octets(), &destination.octets()].concat();
+            Some((header, pseudo_v4(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)))
         }
-        (source, destination) => {
-            let wide = |address| match address {
-                IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-                IpAddr::V6(v6) => v6,
-            };
-            let (source, destination) = (wide(source), wide(destination));
-            header[..3].copy_from_slice(&[0x86, 0xdd, 0x60]);
-            header[8..10].copy_from_slice(&[UDP_PROTOCOL, 64]);
-            header[10..26].copy_from_slice(&source.octets());
-            header[26..42].copy_from_slice(&destination.octets());
-            pseudo_v6(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let fixed = [0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, UDP_PROTOCOL, 64];
+            let header = [&fixed[..], &source.octets(), &destination.octets()].concat();
+            Some((header, pseudo_v6(source.to_bits(), destination.to_bits(), UDP_PROTOCOL, 0)))
         }
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ mod flow;
 mod sequence_set;
 mod tally;
 
-pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
+pub use flow::{Flow, FlowError};
 pub use longwire_random::process::{Interval, Model};
 pub use tally::{DelayHistogram, ReceivedCounters, SentCounters, Tally};
 

@@ -66,20 +66,16 @@ pub(super) struct Table {
 }
 
 /// What is known of a flow's arrivals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Arrivals {
     received: ReceivedCounters,
     seen: SequenceSet,
     delays: DelayHistogram,
 }
 
-impl Default for Arrivals {
+impl Default for ReceivedCounters {
     fn default() -> Self {
-        Self {
-            received: ReceivedCounters::NONE,
-            seen: SequenceSet::default(),
-            delays: DelayHistogram::default(),
-        }
+        Self::NONE
     }
 }
 

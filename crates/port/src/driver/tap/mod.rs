@@ -12,7 +12,7 @@ mod steer;
 pub use open::Opener;
 pub use send::Writes;
 
-use super::interface_state::InterfaceState;
+use super::InterfaceState;
 use super::reopening::Reopening;
 use crate::interface::{Counters, Interface, OpenError, Request, namespace};
 use longwire_block::{Port, PortError, PortStats, Stamp};

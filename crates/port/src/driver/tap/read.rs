@@ -1,6 +1,7 @@
 //! Receives a frame: into a buffer, and from there into as much of the pool as it needs; or, when long trains
 //! arrive in succession, directly into the pool.
 
+use crate::system::checked;
 use crate::vnet::{self, RawFrame};
 use longwire_block::PortStats;
 use longwire_clock::monotonic;
@@ -33,24 +34,15 @@ impl Reader {
         batch: &mut Batch,
     ) -> io::Result<()> {
         // Without room for the longest frame this one may still fit.
-        let place = if self.expects_long { pool.alloc(MAX_FRAME) } else { None };
-        match place {
-            Some(place) => self.read_in_place(queue, place, pool, stats, batch),
-            None => self.read_and_copy(queue, pool, stats, batch),
+        if self.expects_long
+            && let Some(place) = pool.alloc(MAX_FRAME)
+        {
+            return self.read_in_place(queue, place, pool, stats, batch);
         }
-    }
-
-    fn read_and_copy(
-        &mut self,
-        queue: BorrowedFd<'_>,
-        pool: &mut Pool,
-        stats: &mut PortStats,
-        batch: &mut Batch,
-    ) -> io::Result<()> {
         let buffer = &mut *self.buffer;
         // SAFETY: the buffer is ours and has this length.
         let read = unsafe { libc::read(queue.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-        let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+        let read = checked(read)?;
         let Some((&header, bytes)) = buffer[..read].split_first_chunk() else {
             stats.in_bad += 1;
             return Ok(());
@@ -80,12 +72,8 @@ impl Reader {
             libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() },
         ];
         // SAFETY: both vectors are our memory, of these lengths, and outlive the call.
-        let read = unsafe { libc::readv(queue.as_raw_fd(), vectors.as_ptr(), 2) };
-        let Ok(read) = usize::try_from(read) else {
-            let error = io::Error::last_os_error();
-            pool.free(place);
-            return Err(error);
-        };
+        let read = checked(unsafe { libc::readv(queue.as_raw_fd(), vectors.as_ptr(), 2) });
+        let read = read.inspect_err(|_| pool.free(place))?;
         let arrival = monotonic().0;
         let len = read.saturating_sub(vnet::LEN).min(MAX_FRAME);
         self.expects_long = is_longest(len);

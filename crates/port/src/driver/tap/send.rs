@@ -177,7 +177,7 @@ impl Sender {
             }
             let length = vnet::LEN + frame.len();
             let slot = &mut slots[used];
-            slot[..vnet::LEN].copy_from_slice(&virtio::Header::write(meta));
+            slot[..vnet::LEN].copy_from_slice(&virtio::write(meta));
             let FrameVectors { vectors, count } = &mut pieces[used];
             vectors[0].iov_base = slot.as_mut_ptr().cast();
             if let Some(room) = slot.get_mut(vnet::LEN..length) {

@@ -5,6 +5,7 @@
 //! frames could overtake others.
 
 use crate::bpf::{self, Instruction, Kind};
+use crate::system::checked;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -20,10 +21,7 @@ pub(super) fn by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
     let program = bpf::load(Kind::SocketFilter, &program(), 0)?;
     let fd = program.as_raw_fd();
     // SAFETY: TUNSETSTEERINGEBPF reads an int; the interface keeps the program.
-    match unsafe { libc::ioctl(queue.as_raw_fd(), SET_STEERING as _, &raw const fd) } {
-        0.. => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    checked(unsafe { libc::ioctl(queue.as_raw_fd(), SET_STEERING as _, &raw const fd) }).map(drop)
 }
 
 /// The program hashes the addresses, and the ports of unfragmented TCP and UDP packets; the result is zero

@@ -1,10 +1,11 @@
 //! The UDP socket of a tunnel: batches of datagrams with a system call each way, and the kernel's times of
 //! those received.
 
+use crate::system::{grow, read_option, set_option};
 use longwire_packet::BATCH;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
 /// Longest datagram over IPv4.
@@ -92,33 +93,19 @@ impl Socket {
         // Packets of others are dropped by the kernel.
         socket.connect(peer).map_err(|error| format!("can't reach {peer}: {error}"))?;
         socket.set_nonblocking(true).map_err(|error| error.to_string())?;
-        let socket = Self { socket, incoming: Datagrams::new(), outgoing: Datagrams::new(), waiting: 0 };
-        socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(|e| format!("no timestamps: {e}"))?;
+        let fd = socket.as_fd();
+        set_option(fd, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), &1i32)
+            .map_err(|error| format!("no timestamps: {error}"))?;
         // Frames are fragmented rather than refused.
-        let fragmented = match listen {
-            SocketAddr::V4(_) => socket.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT),
-            SocketAddr::V6(_) => {
-                socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
-            }
+        let (discovery, never) = match listen {
+            SocketAddr::V4(_) => ((libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_DONT),
+            SocketAddr::V6(_) => ((libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER), libc::IPV6_PMTUDISC_DONT),
         };
-        fragmented.map_err(|error| format!("can't fragment: {error}"))?;
+        set_option(fd, discovery, &never).map_err(|error| format!("can't fragment: {error}"))?;
         // Shorter queues only lose packets earlier.
-        for (forced, plain) in
-            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
-        {
-            let grown = socket.set(libc::SOL_SOCKET, forced, QUEUES);
-            _ = grown.or_else(|_| socket.set(libc::SOL_SOCKET, plain, QUEUES));
-        }
-        Ok(socket)
-    }
-
-    fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
-        let (pointer, length) = ((&raw const value).cast(), size_of::<i32>() as libc::socklen_t);
-        // SAFETY: the pointer is to an int, as these options want.
-        match unsafe { libc::setsockopt(self.fd(), level, option, pointer, length) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        grow(fd, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], QUEUES);
+        grow(fd, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], QUEUES);
+        Ok(Self { socket, incoming: Datagrams::new(), outgoing: Datagrams::new(), waiting: 0 })
     }
 
     /// Its descriptor.
@@ -128,14 +115,9 @@ impl Socket {
 
     /// Datagrams that the kernel dropped because the receive queue was full.
     pub fn dropped(&self) -> u64 {
-        let mut numbers = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
-        let mut length = size_of_val(&numbers) as libc::socklen_t;
-        let pointer = numbers.as_mut_ptr().cast();
-        // SAFETY: the pointer is to `length` bytes, which the option fills as far as they go.
-        let got = unsafe {
-            libc::getsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, pointer, &raw mut length)
-        };
-        if got == 0 { numbers[libc::SK_MEMINFO_DROPS as usize].into() } else { 0 }
+        const DROPS: usize = libc::SK_MEMINFO_DROPS as usize;
+        let numbers = read_option::<{ DROPS + 1 }>(self.socket.as_fd(), (libc::SOL_SOCKET, libc::SO_MEMINFO));
+        numbers.map_or(0, |numbers| numbers[DROPS].into())
     }
 
     /// Receives up to `most` waiting datagrams, at most a batch, and returns how many.
