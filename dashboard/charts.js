@@ -128,10 +128,8 @@ export class Charts {
   #all = [];
 
   constructor() {
-    const repaint = () => this.#all.forEach(({ chart }) => chart.repaint());
     new ResizeObserver(() => this.#all.forEach(({ chart }) => chart.resize())).observe(this.#root);
-    addEventListener('theme', repaint);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
+    addEventListener('theme', () => this.#all.forEach(({ chart }) => chart.repaint()));
   }
 
   /** Shows samples of an object of this kind, and when something was changed, in seconds. */

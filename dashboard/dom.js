@@ -23,6 +23,9 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Sets an attribute if it differs; null removes it. */
 export function mark(element, name, value) {
-  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  if (element.getAttribute(name) === value) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
 }

@@ -99,8 +99,7 @@ export class Field {
   #show(problem) {
     this.#wrong.hidden = !problem;
     say(this.#wrong, problem ?? '');
-    if (problem) this.#text.setAttribute('aria-invalid', 'true');
-    else this.#text.removeAttribute('aria-invalid');
+    mark(this.#text, 'aria-invalid', problem ? 'true' : null);
   }
 
   /** Asks for a value; while a slider moves, for the latest one after each answer. */

@@ -146,8 +146,7 @@ export class Objects {
 
   #markSort() {
     KINDS[this.kind].columns.forEach(({ sort }, index) => {
-      if (sort && sort === this.query.sort) this.#heads[index].setAttribute('aria-sort', 'descending');
-      else this.#heads[index].removeAttribute('aria-sort');
+      mark(this.#heads[index], 'aria-sort', sort && sort === this.query.sort ? 'descending' : null);
     });
   }
 

@@ -7,28 +7,29 @@ const PREFIXES = { '': 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 };
 const TIMES = { ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
 const SIZES = { b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 };
 
+/** Reads a number with one of these units, whose names are in lower case; null if a text is none. */
+const quantity = (pattern, units) => (text) => {
+  const found = pattern.exec(text);
+  return found ? Number(found[1]) * units[found[2].toLowerCase()] : null;
+};
+
 /** Steps of a slider. */
 export const STEPS = 1000;
+
+const readTime = quantity(/^([\d.]+)\s*(ns|us|µs|ms|s|min|h)$/, TIMES);
 
 /** What is usual: the range of a slider, how values are read (null: not a plain one) and written. */
 const FORMATS = {
   rate: {
     low: 1e4,
     high: 1e11,
-    read(text) {
-      const found = /^([\d.]+)\s*([kmgt]?)bit(?:\/s)?$/i.exec(text);
-      return found ? Number(found[1]) * PREFIXES[found[2].toLowerCase()] : null;
-    },
+    read: quantity(/^([\d.]+)\s*([kmgt]?)bit(?:\/s)?$/i, PREFIXES),
     write: rate,
   },
   time: {
     low: 1e5,
     high: 1e10,
-    read(text) {
-      if (/^0+(\.0*)?$/.test(text)) return 0;
-      const found = /^([\d.]+)\s*(ns|us|µs|ms|s|min|h)$/.exec(text);
-      return found ? Number(found[1]) * TIMES[found[2]] : null;
-    },
+    read: (text) => (/^0+(\.0*)?$/.test(text) ? 0 : readTime(text)),
     write: (ns) => (ns ? time(ns).replace('µs', 'us') : '0 ms'),
   },
   share: {
@@ -59,10 +60,7 @@ const FORMATS = {
     low: 64,
     high: 1e9,
     whole: true,
-    read(text) {
-      const found = /^([\d.]+)\s*([kmg]i?b|b)$/i.exec(text);
-      return found ? Number(found[1]) * SIZES[found[2].toLowerCase()] : null;
-    },
+    read: quantity(/^([\d.]+)\s*([kmg]i?b|b)$/i, SIZES),
     write: (number) => `${Math.round(number)} B`,
   },
   limit: {

@@ -1,25 +1,30 @@
-// The chosen theme, set before the page is painted; without a choice, the system's.
+// The theme, set before the page is painted: the chosen one, or without a choice the system's.
 'use strict';
 {
   const root = document.documentElement;
+  const dark = matchMedia('(prefers-color-scheme: dark)');
   let chosen = null;
   try {
     chosen = localStorage.getItem('longwire-theme');
   } catch {
     // Storage may be forbidden; the system's theme is shown then.
   }
-  if (chosen === 'light' || chosen === 'dark') root.dataset.theme = chosen;
+  const show = () => {
+    const system = dark.matches ? 'dark' : 'light';
+    root.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : system;
+    dispatchEvent(new Event('theme'));
+  };
+  show();
+  dark.addEventListener('change', show);
   addEventListener('DOMContentLoaded', () => {
     document.getElementById('theme').addEventListener('click', () => {
-      const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-      const next = (root.dataset.theme || system) === 'dark' ? 'light' : 'dark';
-      root.dataset.theme = next;
+      chosen = root.dataset.theme === 'dark' ? 'light' : 'dark';
       try {
-        localStorage.setItem('longwire-theme', next);
+        localStorage.setItem('longwire-theme', chosen);
       } catch {
         // It lasts as long as the page, then.
       }
-      dispatchEvent(new Event('theme'));
+      show();
     });
   });
 }

@@ -1,6 +1,6 @@
 // The token that a service may ask for. It is kept for this tab only, and goes when the tab is closed.
 
-import { byId, say } from './dom.js';
+import { byId, mark, say } from './dom.js';
 
 const KEY = 'longwire-token';
 
@@ -81,7 +81,6 @@ export class Gate {
 
   #refuse(text) {
     say(this.#wrong, text);
-    if (text) this.#input.setAttribute('aria-invalid', 'true');
-    else this.#input.removeAttribute('aria-invalid');
+    mark(this.#input, 'aria-invalid', text ? 'true' : null);
   }
 }

@@ -225,17 +225,12 @@ function arranged(graph, width, height) {
   });
   const places = new Map(nodes.map((node) => [node.name, node]));
   const pairs = new Map();
+  const between = (from, to) => pairs.get(`${from}\n${to}`) ?? 0;
   for (const link of graph.links) {
-    const key = [link.from, link.to].join('\n');
-    const back = [link.to, link.from].join('\n');
-    link.index = pairs.get(key) ?? 0;
-    pairs.set(key, link.index + 1);
-    link.parallel = (pairs.get(key) ?? 0) + (pairs.get(back) ?? 0);
+    link.index = between(link.from, link.to);
+    pairs.set(`${link.from}\n${link.to}`, link.index + 1);
   }
-  for (const link of graph.links) {
-    link.parallel =
-      (pairs.get([link.from, link.to].join('\n')) ?? 0) + (pairs.get([link.to, link.from].join('\n')) ?? 0);
-  }
+  for (const link of graph.links) link.parallel = between(link.from, link.to) + between(link.to, link.from);
   // Each pair pulls once; links, which have labels, less than wires.
   const joined = new Map(graph.links.map(({ from, to }) => [[from, to].sort().join('\n'), [from, to, 0.06]]));
   graph.wires.forEach(([one, other], index) => joined.set(index, [one, other, 0.25]));

@@ -1,6 +1,7 @@
 //! Waking a sleeping worker: after another worker has put a packet into its ring, or for a command.
-#![allow(unsafe_code)]
 
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
@@ -8,21 +9,20 @@ use std::task::{Wake, Waker};
 /// Wakes one worker. Ringing costs one load while the worker is awake.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    fd: i32,
+    /// None if no descriptor was left: every sleep lasts its planned time, then.
+    fd: Option<OwnedFd>,
     asleep: AtomicBool,
 }
 
 impl Bell {
-    /// Creates a bell. Without a file descriptor (none left), every sleep lasts its planned time.
     pub(crate) fn new() -> Self {
-        // SAFETY: takes two plain numbers and returns a new descriptor or -1.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).ok();
         Self { fd, asleep: AtomicBool::new(false) }
     }
 
     /// The descriptor to wait for; -1, which `poll` ignores, if there is none.
     pub(crate) fn fd(&self) -> i32 {
-        self.fd
+        self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
     /// Wakes the worker if it sleeps.
@@ -37,11 +37,11 @@ impl Bell {
 
     #[cold]
     fn wake(&self) {
-        let one = 1u64;
-        if self.asleep.swap(false, Ordering::SeqCst) {
-            // SAFETY: writes the eight bytes of `one`. It can only fail when the count is already huge, and
-            // then the worker is awake.
-            unsafe { libc::write(self.fd, (&raw const one).cast(), 8) };
+        if self.asleep.swap(false, Ordering::SeqCst)
+            && let Some(fd) = &self.fd
+        {
+            // It can only fail when the count is already huge, and then the worker is awake.
+            let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
         }
     }
 
@@ -54,9 +54,10 @@ impl Bell {
     /// Announces that the worker is awake again.
     pub(crate) fn rise(&self) {
         self.asleep.store(false, Ordering::SeqCst);
-        let mut count = 0u64;
-        // SAFETY: reads eight bytes into `count`; the descriptor does not block.
-        unsafe { libc::read(self.fd, (&raw mut count).cast(), 8) };
+        if let Some(fd) = &self.fd {
+            // Nothing may have rung; the descriptor does not block.
+            let _ = rustix::io::read(fd, &mut [0u8; 8]);
+        }
     }
 }
 
@@ -78,15 +79,6 @@ impl Wake for BellWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.bells[self.worker].ring();
-    }
-}
-
-impl Drop for Bell {
-    fn drop(&mut self) {
-        if self.fd >= 0 {
-            // SAFETY: the descriptor belongs to this bell and is not used any more.
-            unsafe { libc::close(self.fd) };
-        }
     }
 }
 

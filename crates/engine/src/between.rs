@@ -24,15 +24,12 @@ pub enum RingKind {
     Shared,
 }
 
-/// Packet classes, in the order in which their rings are emptied.
-pub(crate) const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
+/// Number of packet classes; their rings are emptied in this order.
+pub(crate) const CLASSES: usize = 2;
+/// Memory of a ring of each class, in bytes.
+const RING_BYTES: [usize; CLASSES] = [256 << 10, 4 << 20];
 const URGENT: usize = 0;
 const ORDINARY: usize = 1;
-
-pub(crate) struct Class {
-    /// Memory of a ring.
-    bytes: usize,
-}
 
 /// The class of a packet. Class 0 holds packets that nodes generate or their control planes send (neighbour
 /// requests, hellos, errors), and those that a program or filter put into the first band.
@@ -69,7 +66,7 @@ impl Ready {
 
 /// Packets from other workers.
 pub(crate) struct Inbox {
-    sides: [ClassRings; CLASSES.len()],
+    sides: [ClassRings; CLASSES],
     /// Most packets taken from a ring per step.
     pub most: usize,
 }
@@ -105,7 +102,7 @@ impl Inbox {
     /// The first ring, in class order, that may have packets.
     pub fn first(&mut self) -> Option<(usize, usize)> {
         let some = |class| Some(self.look(class)).filter(|&left| left != 0).map(|left| (class, left));
-        let (class, left) = (0..CLASSES.len()).find_map(some)?;
+        let (class, left) = (0..CLASSES).find_map(some)?;
         Some((class, left.trailing_zeros() as usize))
     }
 
@@ -121,14 +118,10 @@ impl Inbox {
 
 /// Packets to other workers.
 pub(crate) struct Outbound {
-    pub outlets: Vec<Option<Outlet>>,
+    /// By worker, the queues of each class to it; none to this worker itself.
+    pub outlets: Vec<Option<[RingSender; CLASSES]>>,
     /// Bit mask of workers for which packets wait.
     pub waiting: u64,
-}
-
-/// The queues to one worker.
-pub(crate) struct Outlet {
-    pub senders: [RingSender; CLASSES.len()],
 }
 
 /// The queue to one worker for one packet class.
@@ -147,24 +140,23 @@ pub(crate) fn connect(count: usize, between: RingKind) -> Vec<(Outbound, Inbox)>
     let mut outbound: Vec<_> = (0..count).map(|_| Outbound { outlets: Vec::new(), waiting: 0 }).collect();
     let mut inboxes = Vec::with_capacity(count);
     for to in 0..count {
-        let [(urgent, first), (ordinary, second)] =
-            CLASSES.each_ref().map(|class| rings_of(class, others, between));
+        let [(urgent, first), (ordinary, second)] = RING_BYTES.map(|bytes| rings_of(bytes, others, between));
         let mut ends = urgent.into_iter().zip(ordinary);
         for (from, out) in outbound.iter_mut().enumerate() {
             let ends = if from == to { None } else { ends.next() };
-            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { senders: [urgent, ordinary] }));
+            out.outlets.push(ends.map(|(urgent, ordinary)| [urgent, ordinary]));
         }
         inboxes.push(Inbox { sides: [first, second], most });
     }
     outbound.into_iter().zip(inboxes).collect()
 }
 
-/// The rings of a class to one worker, and the sending ends for the others.
-fn rings_of(class: &Class, others: usize, between: RingKind) -> (Vec<RingSender>, ClassRings) {
+/// The rings of a class to one worker, of about `bytes` bytes each, and the sending ends for the others.
+fn rings_of(bytes: usize, others: usize, between: RingKind) -> (Vec<RingSender>, ClassRings) {
     let (senders, rings): (Vec<_>, Vec<_>) = match between {
-        RingKind::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
+        RingKind::Private => (0..others).map(|_| ring::private(bytes)).unzip(),
         RingKind::Shared if others > 0 => {
-            let (senders, receiver) = ring::shared(class.bytes, others);
+            let (senders, receiver) = ring::shared(bytes, others);
             (senders, vec![receiver])
         }
         RingKind::Shared => (vec![], vec![]),
@@ -219,7 +211,7 @@ mod tests {
         let mut all = connect(count, between);
         let (_, inbox) = all.pop().unwrap();
         let ordinary = |(mut out, _): (Outbound, Inbox)| {
-            let [_, ordinary] = out.outlets.pop().flatten().unwrap().senders;
+            let [_, ordinary] = out.outlets.pop().flatten().unwrap();
             ordinary
         };
         (all.into_iter().map(ordinary).collect(), inbox)
@@ -377,7 +369,7 @@ mod tests {
                 assert!(sender.pool.live() > 0, "a part of a batch waits for the end of the step");
                 sender.send_all_over();
                 let flow = &sender.counters.flow;
-                let lost = flow.drops[DropReason::RingFull as usize];
+                let lost = sender.counters.drops[DropReason::RingFull as usize];
                 assert_eq!((flow.handed_over + lost, sender.pool.live()), (EACH + 2, 0), "{between:?}");
                 assert!(lost > 0, "{between:?}: {lost}");
             }

@@ -1,24 +1,16 @@
 //! A worker's records: packets seen outside links, lateness, and progress.
 
 use crate::fidelity::{Lateness, Tolerance};
+use crate::stats::FlowStats;
 use longwire_block::{DropCounts, DropReason};
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
-/// Packets seen by a worker outside its links. Each segment of a train is counted.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Flow {
-    pub taken: u64,
-    pub made: u64,
-    pub consumed: u64,
-    pub sent: u64,
-    pub received: u64,
-    pub handed_over: u64,
-    pub drops: DropCounts,
-}
-
 pub(crate) struct WorkerCounters {
-    pub flow: Flow,
+    /// Packets seen outside links, without those dropped. Each segment of a train is counted.
+    pub flow: FlowStats,
+    /// Packets dropped outside links.
+    pub drops: DropCounts,
     pub lateness: Lateness,
     pub tolerance: Tolerance,
     /// Time and place of the last executed event, where events are executed in exact order.
@@ -27,7 +19,14 @@ pub(crate) struct WorkerCounters {
 
 impl WorkerCounters {
     pub fn new(start: Nanos, tolerance: Tolerance) -> Self {
-        Self { flow: Flow::default(), lateness: Lateness::default(), tolerance, done: (start.0, 0) }
+        let (flow, drops) = (FlowStats::default(), DropCounts::default());
+        Self { flow, drops, lateness: Lateness::default(), tolerance, done: (start.0, 0) }
+    }
+
+    /// Packets seen outside links, with those dropped.
+    pub fn all_flow(&self) -> FlowStats {
+        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), self.drops[reason as usize]));
+        FlowStats { drops: drops.filter(|(_, packets)| *packets > 0).collect(), ..self.flow.clone() }
     }
 
     /// Records that an event was executed.
@@ -43,7 +42,7 @@ impl WorkerCounters {
 
     /// Counts drops that have no packet.
     pub fn count_drop(&mut self, reason: DropReason, segments: u64) {
-        self.flow.drops[reason as usize] += segments;
+        self.drops[reason as usize] += segments;
     }
 
     /// Frees a packet consumed by its node.

@@ -1,7 +1,6 @@
 //! The links of a worker, and the timing wheel that schedules them. Each link and each medium has at most one
 //! entry, at its deadline.
 
-use crate::due::DueReleases;
 use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
 use longwire_block::change::Blocks;
@@ -63,9 +62,7 @@ impl Emulation {
 
     pub fn leave(&mut self, pool: &mut Pool, link: u32, now: Nanos, drained: bool) {
         if self.simulated {
-            let before = self.links.latest(link);
-            self.links.catch_up(pool, link, now);
-            self.note(link, before);
+            self.noting(link, |links| links.catch_up(pool, link, now));
             if pool.live() > 0 {
                 self.seen = self.seen.max(now);
             }
@@ -194,10 +191,8 @@ impl Emulation {
     /// and they do not go there.
     #[cold]
     pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) -> Fifo {
-        let before = self.links.latest(link);
         let (mut left, mut diverted) = (Fifo::EMPTY, Fifo::EMPTY);
-        self.links.arrive_and_leave(pool, link, handle, &mut left);
-        self.note(link, before);
+        self.noting(link, |links| links.arrive_and_leave(pool, link, handle, &mut left));
         let mut kept = self.due.take(link);
         while let Some(handle) = left.pop(pool) {
             let is_diverted = pool.meta(handle).flags & Meta::DIVERTED != 0;
@@ -235,20 +230,22 @@ impl Emulation {
         }
     }
 
+    /// Calls `act`, and records the last event of a link if it comes from that.
+    fn noting<T>(&mut self, link: u32, act: impl FnOnce(&mut Links) -> T) -> T {
+        let before = self.links.latest(link);
+        let done = act(&mut self.links);
+        self.note(link, before);
+        done
+    }
+
     /// Bytes in a link's queue at `now`, when a packet arrives.
     pub fn queued_bytes(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> u64 {
-        let before = if self.simulated { self.links.latest(link) } else { None };
-        let bytes = self.links.queued_bytes(pool, link, now);
-        self.note(link, before);
-        bytes
+        self.noting(link, |links| links.queued_bytes(pool, link, now))
     }
 
     /// Counters of a link at `now`, before anything else happens then.
     pub fn stats_at(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> LinkStats {
-        let before = self.links.latest(link);
-        let stats = self.links.stats(pool, link, now);
-        self.note(link, before);
-        stats
+        self.noting(link, |links| links.stats(pool, link, now))
     }
 
     /// Packets of background traffic in the links.
@@ -269,9 +266,7 @@ impl Emulation {
         if self.simulated && !was_noisy {
             // The old delay applies to packets lost so far. Background packets are ignored: the change that
             // created them may have had no effect.
-            let before = self.links.latest(link);
-            self.links.catch_up(pool, link, now);
-            self.note(link, before);
+            self.noting(link, |links| links.catch_up(pool, link, now));
         }
         let done = self.links.change(pool, link, now, changes);
         if !was_noisy && self.links.has_background(link) {
@@ -285,6 +280,43 @@ impl Emulation {
     /// Whether the index belongs to a medium; media follow the links.
     pub fn is_medium(&self, place: u32) -> bool {
         place as usize >= self.links.len()
+    }
+}
+
+/// Packets that leave a link at the instant at which another packet enters it. Departures come before
+/// arrivals, so the link has to release them first. But links earlier in the plan may have departures at the
+/// same instant, which come first, so released packets are kept until their link's turn.
+///
+/// Few links at a time have some, usually none. Sorted, with the first in the plan at the end.
+#[derive(Debug)]
+pub(crate) struct DueReleases(Vec<(u32, Fifo)>);
+
+impl DueReleases {
+    /// For a worker with `links` links.
+    pub fn new(links: usize) -> Self {
+        const USUAL: usize = 256;
+        Self(Vec::with_capacity(links.min(USUAL)))
+    }
+
+    /// Takes the packets that the link has already released.
+    #[inline]
+    pub fn take(&mut self, link: u32) -> Fifo {
+        if self.0.is_empty() {
+            return Fifo::EMPTY;
+        }
+        self.place_of(link).map_or(Fifo::EMPTY, |place| self.0.remove(place).1)
+    }
+
+    pub fn keep(&mut self, link: u32, left: Fifo) {
+        if left != Fifo::EMPTY {
+            let place = self.place_of(link).unwrap_or_else(|place| place);
+            self.0.insert(place, (link, left));
+        }
+    }
+
+    /// The index of a link's entry, or where it would be inserted.
+    fn place_of(&self, link: u32) -> Result<usize, usize> {
+        self.0.binary_search_by(|(kept, _)| link.cmp(kept))
     }
 }
 

@@ -4,7 +4,7 @@
 //! workers. The current blocks of every changed link and source are kept here, so that changing some
 //! parameters keeps the others.
 
-use crate::node_changes::NodeEvent;
+use crate::nodes::NodeEvent;
 use crate::order::LONGEST;
 use longwire_block::change::{Blocks, Edit, Ramp, Repeat, between};
 use longwire_block::{Spec, Value, Values};
@@ -47,7 +47,7 @@ pub struct SourceSetup {
 }
 
 /// All changes at a worker, and the sources that can be changed.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Agenda {
     /// Changes of its links.
     pub links: Changes,
@@ -148,6 +148,7 @@ impl PendingChanges {
 }
 
 /// Pending changes of a worker's links or sources, and the current blocks of those that changed.
+#[derive(Default)]
 pub(crate) struct Schedule {
     start: Nanos,
     events: Vec<Event>,
@@ -172,20 +173,8 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Schedules `changes` relative to `start`.
     pub(crate) fn new(changes: Changes, start: Nanos) -> Self {
-        let mut schedule = Self {
-            start,
-            events: changes.events,
-            made_of: changes.made_of,
-            running: HashMap::new(),
-            queue: BinaryHeap::new(),
-            groups: HashMap::new(),
-            numbers: 0,
-            finite: 0,
-            longest: Nanos::ZERO,
-            settled: Nanos::ZERO,
-            quiet_since: None,
-            refused: Vec::new(),
-        };
+        let Changes { events, made_of } = changes;
+        let mut schedule = Self { start, events, made_of, ..Self::default() };
         for event in 0..schedule.events.len() {
             let time = start + schedule.events[event].time;
             if let Some(Repeat { every, times: None }) = schedule.events[event].repeat {
@@ -327,8 +316,11 @@ impl Schedule {
         }
     }
 
-    /// Schedules simultaneous changes.
+    /// Schedules simultaneous changes, if there are any.
     pub(crate) fn put_group(&mut self, changes: Vec<LocalChange>, time: Nanos) {
+        if changes.is_empty() {
+            return;
+        }
         let number = self.numbers;
         self.numbers += 1;
         self.finite += 1;

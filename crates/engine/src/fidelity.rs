@@ -1,7 +1,7 @@
 //! Fidelity of a run: how late packets left, and why.
 
 use crate::own_losses::OwnLosses;
-use crate::pause::{Pause, PauseCause};
+use crate::pause::Pause;
 use longwire_block::Underlay;
 use longwire_units::{LogHistogram, Nanos, buckets, counted};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct Lateness {
     preemptions: u64,
     paused: Nanos,
     longest_pause: Nanos,
-    /// The longest pause since the last sample.
-    longest_lately: Nanos,
+    /// The longest pause since the last sample; in a sample, since the one before.
+    pub(crate) longest_lately: Nanos,
     pause_end: Nanos,
     /// Begin and end of the last pauses.
     lately: [(Nanos, Nanos); LATELY],
@@ -87,7 +87,7 @@ impl Lateness {
     pub(crate) fn record_pause(&mut self, pause: Pause) {
         self.lately[self.pauses as usize % LATELY] = (pause.end.since(pause.length), pause.end);
         self.pauses += 1;
-        self.preemptions += u64::from(pause.cause == PauseCause::Programs);
+        self.preemptions += u64::from(pause.is_preemption);
         self.paused += pause.length;
         self.longest_pause = self.longest_pause.max(pause.length);
         self.longest_lately = self.longest_lately.max(pause.length);
@@ -134,11 +134,6 @@ impl Lateness {
         (sample.pauses, sample.preemptions, sample.paused) = (self.pauses, self.preemptions, self.paused);
         sample.longest_pause = self.longest_pause;
         sample.longest_lately = std::mem::take(&mut self.longest_lately);
-    }
-
-    /// The longest pause between the previous sample and this one.
-    pub(crate) fn longest_lately(&self) -> Nanos {
-        self.longest_lately
     }
 
     /// What was recorded since an earlier sample. `longest_pause` is the longest in between.
@@ -279,6 +274,45 @@ impl TunnelRecord {
             ..self.clone()
         }
     }
+
+    /// The cause that it brought packets too late, if it did.
+    fn late_cause(&self, summary: &LatenessSummary, within: Nanos) -> Option<Cause> {
+        let Self { name, overdue, .. } = self;
+        let share = percent(*overdue, summary.packets);
+        let brief = format!("network under {name} slow ({share:.1} % of packets > {within} late)");
+        let cause = format!(
+            "the tunnel {name}: {share:.1} % of packets ({overdue} of {}) came later than they were due, by \
+             more than {within}: the network under it takes longer than the links behind it delay; let these \
+             delay more, or take a faster network",
+            summary.packets
+        );
+        (*overdue > 0).then_some((brief, cause))
+    }
+
+    /// Causes besides late packets.
+    fn other_causes(&self, within: Nanos) -> impl Iterator<Item = Cause> + use<> {
+        let Self { name, lost, .. } = self;
+        let lost = Some(*lost).filter(|lost| *lost > 0).map(|lost| {
+            let what = format!("{} lost by the network under the tunnel {name}", counted(lost, "packet"));
+            (format!("network under {name} lossy ({} lost)", counted(lost, "packet")), what)
+        });
+        let clock = self.clock_error.filter(|error| *error > within).map(|error| {
+            let what = format!(
+                "the tunnel {name}: the clock of its peer is known to {error} only, more than {within}: the \
+                 network under it takes too long, or too irregularly long"
+            );
+            (format!("clock of {name} uncertain ({error})"), what)
+        });
+        let jumps = Some(self.clock_jumps).filter(|jumps| *jumps > 0).map(|jumps| {
+            let what = format!(
+                "the tunnel {name}: a clock at one of its ends jumped ({}), and times of packets were wrong \
+                 until that was noticed: don't suspend machines while they carry packets",
+                counted(jumps, "time")
+            );
+            (format!("clock of {name} jumped"), what)
+        });
+        lost.into_iter().chain(clock).chain(jumps)
+    }
 }
 
 /// A copy of what one worker, or all of them, recorded since the start.
@@ -399,47 +433,6 @@ fn late_cause(summary: &LatenessSummary, overdue: u64, tolerance: Tolerance) -> 
     ))
 }
 
-impl TunnelRecord {
-    /// The cause that it brought packets too late, if it did.
-    fn late_cause(&self, summary: &LatenessSummary, within: Nanos) -> Option<Cause> {
-        let Self { name, overdue, .. } = self;
-        let share = percent(*overdue, summary.packets);
-        let brief = format!("network under {name} slow ({share:.1} % of packets > {within} late)");
-        let cause = format!(
-            "the tunnel {name}: {share:.1} % of packets ({overdue} of {}) came later than they were due, by \
-             more than {within}: the network under it takes longer than the links behind it delay; let these \
-             delay more, or take a faster network",
-            summary.packets
-        );
-        (*overdue > 0).then_some((brief, cause))
-    }
-
-    /// Causes besides late packets.
-    fn other_causes(&self, within: Nanos) -> impl Iterator<Item = Cause> + use<> {
-        let Self { name, lost, .. } = self;
-        let lost = Some(*lost).filter(|lost| *lost > 0).map(|lost| {
-            let what = format!("{} lost by the network under the tunnel {name}", counted(lost, "packet"));
-            (format!("network under {name} lossy ({} lost)", counted(lost, "packet")), what)
-        });
-        let clock = self.clock_error.filter(|error| *error > within).map(|error| {
-            let what = format!(
-                "the tunnel {name}: the clock of its peer is known to {error} only, more than {within}: the \
-                 network under it takes too long, or too irregularly long"
-            );
-            (format!("clock of {name} uncertain ({error})"), what)
-        });
-        let jumps = Some(self.clock_jumps).filter(|jumps| *jumps > 0).map(|jumps| {
-            let what = format!(
-                "the tunnel {name}: a clock at one of its ends jumped ({}), and times of packets were wrong \
-                 until that was noticed: don't suspend machines while they carry packets",
-                counted(jumps, "time")
-            );
-            (format!("clock of {name} jumped"), what)
-        });
-        lost.into_iter().chain(clock).chain(jumps)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -495,7 +488,7 @@ mod tests {
     #[test]
     fn pauses_count_and_are_named() {
         let mut book = lateness(&[(1, 900)]);
-        let pause = Pause { length: Nanos(8_000_000), end: Nanos(9_000_000), cause: PauseCause::Machine };
+        let pause = Pause { length: Nanos(8_000_000), end: Nanos(9_000_000), is_preemption: false };
         book.record_pause(pause);
         (0..100).for_each(|_| {
             book.record(Nanos(2_000_000), Nanos(9_000_000));
@@ -509,7 +502,7 @@ mod tests {
     #[test]
     fn a_pause_excuses_only_what_was_due_in_it() {
         let mut book = Lateness::default();
-        let pause = |end| Pause { length: Nanos(60_000), end: Nanos(end), cause: PauseCause::Programs };
+        let pause = |end| Pause { length: Nanos(60_000), end: Nanos(end), is_preemption: true };
         book.record_pause(pause(1_000_000_000));
         let mut late = |leave| {
             book.record(Nanos(leave), Nanos(1_002_000_000));

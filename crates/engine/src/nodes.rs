@@ -1,23 +1,64 @@
 //! The bridges and routers of a worker: decisions in turn, cached verdicts, changes, and outputs.
 
 use crate::calendar::Calendar;
-use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
 use crate::retired::RetiredNode;
-use crate::turns::NodesInTurn;
+use crate::turns::InTurn;
 use crate::verdicts::Verdicts;
 use longwire_block::{Node, Outbox};
 use longwire_link::classify::Classifier;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// An action on a node, which the caller can downcast (it is [`Any`](std::any::Any)). The error says why it
+/// failed.
+pub type NodeAction = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
+
+/// A change of a bridge or router at an exact time, such as of its routes, neighbours or programs: after
+/// departures at that time, before arrivals by ports. The node is changed right before its first decision or
+/// tick after that time, which is indistinguishable from a change at that time.
+#[derive(Clone)]
+pub struct NodeEvent {
+    /// Time from the start of the run.
+    pub time: Nanos,
+    /// Index of the node at the worker.
+    pub node: usize,
+    /// Description in the error message.
+    pub name: Box<str>,
+    /// The action.
+    pub act: Arc<NodeAction>,
+}
+
+/// Pending changes, by the node's index.
+pub(crate) struct NodeChanges {
+    left: usize,
+    start: Nanos,
+    by_node: Vec<VecDeque<NodeEvent>>,
+    /// Changes that failed.
+    pub refused: Vec<String>,
+}
+
+impl NodeChanges {
+    /// `nodes` is the number of nodes. Simultaneous changes are made in order.
+    fn new(mut events: Vec<NodeEvent>, nodes: usize, start: Nanos) -> Self {
+        events.sort_by_key(|event| event.time);
+        let mut by_node: Vec<VecDeque<NodeEvent>> = vec![VecDeque::new(); nodes];
+        let left = events.len();
+        for event in events {
+            by_node[event.node].push_back(NodeEvent { time: start + event.time, ..event });
+        }
+        Self { left, start, by_node, refused: Vec::new() }
+    }
+}
 
 /// Most refusals listed.
 const MOST_REFUSED: usize = 20;
 
 pub(crate) struct Nodes {
     pub all: Vec<Box<dyn Node>>,
-    pub turns: NodesInTurn,
+    pub turns: InTurn,
     pub changes: NodeChanges,
     pub verdicts: Verdicts,
     /// Output of the nodes, emptied after each call.
@@ -36,7 +77,7 @@ impl Nodes {
         (start, simulated): (Nanos, bool),
     ) -> Self {
         let mut nodes = Self {
-            turns: NodesInTurn::new(all.len(), in_turn),
+            turns: InTurn::new(all.len(), in_turn),
             changes: NodeChanges::new(events, all.len(), start),
             verdicts: Verdicts::new(),
             outbox: Outbox::default(),
@@ -77,14 +118,12 @@ impl Nodes {
     /// Takes a node in, behind all others or in place of one, which is then in `node`. It does not decide in
     /// turn yet.
     pub fn exchange(&mut self, place: usize, node: &mut Option<Box<dyn Node>>) {
-        match (self.all.get_mut(place), node.as_mut()) {
-            (Some(old), Some(new)) => std::mem::swap(old, new),
-            (None, Some(_)) => {
-                self.all.extend(node.take());
-                self.turns.add();
-                self.changes.by_node.push(VecDeque::new());
-            }
-            (_, None) => {}
+        if let (Some(old), Some(new)) = (self.all.get_mut(place), node.as_mut()) {
+            std::mem::swap(old, new);
+        } else if let Some(new) = node.take() {
+            self.all.push(new);
+            self.turns.add();
+            self.changes.by_node.push(VecDeque::new());
         }
     }
 
@@ -94,9 +133,7 @@ impl Nodes {
     pub fn retire(&mut self, place: usize, stand_in: &mut Option<Box<RetiredNode>>) {
         if place < self.all.len() {
             self.change(place, (u64::MAX, u32::MAX));
-        }
-        if let Some(node) = self.all.get_mut(place) {
-            RetiredNode::replace(node, stand_in);
+            RetiredNode::replace(&mut self.all[place], stand_in);
         }
     }
 
@@ -166,7 +203,6 @@ impl Nodes {
     /// Discards pending changes, because the run has ended.
     pub fn change_no_more(&mut self) {
         self.changes.left = 0;
-        self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 
     /// Caches the node's verdict on the first of some packets; one of many similar packets is enough.
@@ -186,7 +222,6 @@ impl Nodes {
 mod tests {
     use super::*;
     use std::any::Any;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A node that counts its changes.

@@ -3,8 +3,9 @@
 use crate::map::Map;
 use longwire_block::path::LinkRef;
 use longwire_link::LinkStats;
-use longwire_packet::{Handle, Meta, PacketEvent, Probe};
+use longwire_packet::{Handle, Meta, PacketEvent, Pool, Probe};
 use longwire_units::Nanos;
+use std::any::Any;
 use std::sync::Arc;
 
 /// An observed packet.
@@ -59,6 +60,13 @@ pub trait Sampler: Send {
 pub(crate) struct PoolObserver {
     pub map: Arc<Map>,
     pub observer: Box<dyn Observer>,
+}
+
+impl PoolObserver {
+    /// The observer at a pool, if there is one.
+    pub fn of(pool: &mut Pool) -> Option<&mut Self> {
+        pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Self>)
+    }
 }
 
 impl Probe for PoolObserver {

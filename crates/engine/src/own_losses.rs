@@ -28,24 +28,23 @@ impl OwnLosses {
         self.pool + self.port + self.down + self.oversize + self.ring
     }
 
-    pub(crate) const fn plus(self, other: Self) -> Self {
-        Self {
-            pool: self.pool + other.pool,
-            port: self.port + other.port,
-            down: self.down + other.down,
-            oversize: self.oversize + other.oversize,
-            ring: self.ring + other.ring,
-        }
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.with(other, |one, other| one + other)
     }
 
     /// Those since an earlier count. Counters of a port that was reopened may begin anew.
-    pub(crate) const fn since(self, earlier: Self) -> Self {
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    /// Combines each count with that of the same place.
+    fn with(self, other: Self, combined: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            pool: self.pool.saturating_sub(earlier.pool),
-            port: self.port.saturating_sub(earlier.port),
-            down: self.down.saturating_sub(earlier.down),
-            oversize: self.oversize.saturating_sub(earlier.oversize),
-            ring: self.ring.saturating_sub(earlier.ring),
+            pool: combined(self.pool, other.pool),
+            port: combined(self.port, other.port),
+            down: combined(self.down, other.down),
+            oversize: combined(self.oversize, other.oversize),
+            ring: combined(self.ring, other.ring),
         }
     }
 

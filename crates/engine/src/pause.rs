@@ -17,21 +17,14 @@ const USUAL_PACKET: Nanos = Nanos::from_micros(3);
 /// receiver's stack.
 const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
-/// Who stopped a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PauseCause {
-    /// Other programs held the processor.
-    Programs,
-    /// The machine was stopped, or the kernel was busy with something else.
-    Machine,
-}
-
 /// A time in which a worker could not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pause {
     pub length: Nanos,
     pub end: Nanos,
-    pub cause: PauseCause,
+    /// Whether other programs held the processor; else the machine was stopped, or the kernel was busy with
+    /// something else.
+    pub is_preemption: bool,
 }
 
 impl Pause {
@@ -39,8 +32,8 @@ impl Pause {
     /// processor.
     pub(crate) fn of_waking(meant: Nanos, woken: Nanos, waited: Nanos) -> Option<Self> {
         let length = woken.since(meant).max(waited);
-        let cause = if waited.0 * 2 >= length.0 { PauseCause::Programs } else { PauseCause::Machine };
-        (length > GAP).then_some(Self { length, end: woken, cause })
+        let is_preemption = waited.0 * 2 >= length.0;
+        (length > GAP).then_some(Self { length, end: woken, is_preemption })
     }
 }
 
@@ -68,14 +61,9 @@ impl PauseMonitor {
     #[cold]
     fn look_closer(&mut self, gap: Nanos, end: Nanos, packets: usize) -> Option<Pause> {
         let waited = self.waited_since().unwrap_or(Nanos::ZERO);
-        let cause = if waited.0 * 2 >= gap.0 {
-            PauseCause::Programs
-        } else if gap > at_work(SLOWEST_PACKET, packets) {
-            PauseCause::Machine
-        } else {
-            return None;
-        };
-        Some(Pause { length: gap, end, cause })
+        let is_preemption = waited.0 * 2 >= gap.0;
+        let is_pause = is_preemption || gap > at_work(SLOWEST_PACKET, packets);
+        is_pause.then_some(Pause { length: gap, end, is_preemption })
     }
 
     /// Time for which the thread was ready but not running since the last call; none if the kernel does not
@@ -109,20 +97,17 @@ mod tests {
         let mut watch = PauseMonitor { schedstat: None, waited: Nanos::ZERO };
         assert_eq!(watch.look(Nanos(0), Nanos(50_000), 0), None);
         assert_eq!(watch.look(Nanos(0), Nanos(1_330_000), 64), None);
-        let pause = watch.look(Nanos(0), Nanos(1_400_000), 64);
-        assert_eq!(
-            pause,
-            Some(Pause { length: Nanos(1_400_000), end: Nanos(1_400_000), cause: PauseCause::Machine })
-        );
+        let pause = Pause { length: Nanos(1_400_000), end: Nanos(1_400_000), is_preemption: false };
+        assert_eq!(watch.look(Nanos(0), Nanos(1_400_000), 64), Some(pause));
     }
 
     #[test]
     fn waking_up_late_is_a_pause() {
         let pause = |meant, woken, waited| Pause::of_waking(Nanos(meant), Nanos(woken), Nanos(waited));
         assert_eq!(pause(100_000, 150_000, 0), None);
-        let machine = Pause { length: Nanos(400_000), end: Nanos(500_000), cause: PauseCause::Machine };
+        let machine = Pause { length: Nanos(400_000), end: Nanos(500_000), is_preemption: false };
         assert_eq!(pause(100_000, 500_000, 10_000), Some(machine));
-        let programs = Pause { cause: PauseCause::Programs, ..machine };
+        let programs = Pause { is_preemption: true, ..machine };
         assert_eq!(pause(100_000, 500_000, 390_000), Some(programs));
         // Woken by a frame: its arrival time is unknown, but the thread's wait is known.
         assert_eq!(pause(500_000, 500_000, 400_000), Some(programs));

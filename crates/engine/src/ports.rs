@@ -25,7 +25,7 @@ pub(crate) struct Ports {
     pub ticks: Option<Box<Ticks>>,
     /// Counters of ports that were replaced.
     pub closed: RemovedPorts,
-    /// Errors of ports that have left in simulated time.
+    /// Errors of ports at their end: of those that have left in simulated time, then of all others.
     pub left: Vec<PortError>,
     /// The port whose losses are read next.
     next_sampled: usize,
@@ -121,18 +121,12 @@ impl Ports {
 
     /// Adds a port, behind all others or in place of one, which is then in `port`.
     pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>, now: Nanos) {
-        match (self.slots.get_mut(slot as usize), port.as_mut()) {
-            (Some(old), Some(new)) => {
-                std::mem::swap(old, new);
-                new.add_to(&mut self.closed, now);
-            }
-            (None, Some(_)) => {
-                self.slots.extend(port.take());
-                if let Some(ticks) = &mut self.ticks {
-                    ticks.held.push(Fifo::EMPTY);
-                }
-            }
-            (_, None) => {}
+        if let (Some(old), Some(new)) = (self.slots.get_mut(slot as usize), port.as_mut()) {
+            std::mem::swap(old, new);
+            new.add_to(&mut self.closed, now);
+        } else if let Some(new) = port.take() {
+            self.slots.push(new);
+            self.ticks.iter_mut().for_each(|ticks| ticks.held.push(Fifo::EMPTY));
         }
         self.ask_again(slot as usize);
         self.has_tunnels = self.slots.iter().any(PortSlot::is_tunnel);
@@ -280,11 +274,6 @@ impl Ports {
         }
         let is_inner = self.exits.get(usize::from(in_port)) == Some(&NOWHERE_HERE);
         if is_inner { self.slots.iter().position(PortSlot::is_tunnel) } else { None }
-    }
-
-    /// The ports that failed at their last use.
-    pub fn faults(&self) -> Vec<PortError> {
-        self.slots.iter().filter_map(|slot| slot.fault.clone()).collect()
     }
 }
 
@@ -450,17 +439,8 @@ impl PortSlot {
 
     /// Counters of the driver, plus packets exchanged with other nodes and outages until now.
     pub fn stats(&self, now: Nanos) -> PortStats {
-        let own = self.port.stats();
-        let PortStats { in_frames, in_bytes, out_frames, out_bytes, .. } = self.crossed;
-        PortStats {
-            in_frames: own.in_frames + in_frames,
-            in_bytes: own.in_bytes + in_bytes,
-            out_frames: own.out_frames + out_frames,
-            out_bytes: own.out_bytes + out_bytes,
-            outages: self.outages.count,
-            down: self.outages.down_by(now),
-            ..own
-        }
+        let (outages, down) = (self.outages.count, self.outages.down_by(now));
+        PortStats { outages, down, ..self.port.stats().plus(&self.crossed) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Queries and changes of a running engine. Workers execute commands between batches, so that a change is
 //! never partial.
 
-use crate::bell::{Bell, waker};
+use crate::bell::Bell;
 use crate::by_worker::{ByWorker, in_order};
 use crate::events::{LocalChange, TargetKind};
 use crate::fidelity::{Fidelity, Lateness, Sample};
@@ -16,7 +16,6 @@ use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -126,29 +125,20 @@ impl std::error::Error for RemoteError {}
 /// A handle for requests to the workers of a run.
 #[derive(Clone)]
 pub struct Remote {
-    inboxes: Vec<Sender<Command>>,
-    bells: Arc<[Bell]>,
+    pub(crate) inboxes: Vec<Sender<Command>>,
+    pub(crate) bells: Arc<[Bell]>,
     /// Held for reading while links are counted in parts, for writing while the engine is rewired.
     pub(crate) rewiring: Arc<RwLock<()>>,
 }
 
 /// Longest wait for a worker's answer, except where the result must be known.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between checks for an answer.
 const LOOK: Duration = Duration::from_micros(50);
 
 impl Remote {
     pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
         Self { inboxes, bells, rewiring: Arc::default() }
-    }
-
-    pub(crate) fn workers(&self) -> usize {
-        self.inboxes.len()
-    }
-
-    /// Wakes the worker with this number.
-    pub(crate) fn waker(&self, worker: u32) -> Waker {
-        waker(&self.bells, worker)
     }
 
     /// Wakes every worker that sleeps.
@@ -197,15 +187,7 @@ impl Remote {
 
     /// Each worker's records so far, in `spare` memory, so that the workers need not allocate.
     pub(crate) fn samples(&self, spare: &mut Vec<Sample>) -> Result<Vec<Sample>, RemoteError> {
-        let (reply, answers) = sync_channel(self.inboxes.len());
-        for inbox in &self.inboxes {
-            let into = spare.pop().unwrap_or_default();
-            inbox.send(Command::Sample { into, reply: reply.clone() }).map_err(|_| RemoteError::Gone)?;
-        }
-        self.ring();
-        // A worker that has ended drops its reply.
-        drop(reply);
-        self.inboxes.iter().map(|_| looked_for(&answers, PATIENCE)).collect()
+        self.ask_all(|reply| Command::Sample { into: spare.pop().unwrap_or_default(), reply })
     }
 
     /// Totals of all workers outside links, and the time of the last answer on the engine's clock. Fast,
@@ -214,16 +196,8 @@ impl Remote {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn flow(&self) -> Result<(FlowStats, Nanos), RemoteError> {
-        let (reply, answers) = sync_channel(self.inboxes.len());
-        for inbox in &self.inboxes {
-            inbox.send(Command::Flow(reply.clone())).map_err(|_| RemoteError::Gone)?;
-        }
-        self.ring();
-        // A worker that has ended drops its reply.
-        drop(reply);
         let (mut all, mut last) = (FlowStats::default(), Nanos::ZERO);
-        for _ in &self.inboxes {
-            let (flow, at) = looked_for(&answers, PATIENCE)?;
+        for (flow, at) in self.ask_all(Command::Flow)? {
             all.add(&flow);
             last = last.max(at);
         }
@@ -300,6 +274,18 @@ impl Remote {
         answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
     }
 
+    /// Sends each worker a command, and returns their answers, in no order.
+    fn ask_all<T>(&self, mut command: impl FnMut(SyncSender<T>) -> Command) -> Result<Vec<T>, RemoteError> {
+        let (reply, answers) = sync_channel(self.inboxes.len());
+        for inbox in &self.inboxes {
+            inbox.send(command(reply.clone())).map_err(|_| RemoteError::Gone)?;
+        }
+        self.ring();
+        // A worker that has ended drops its reply.
+        drop(reply);
+        self.inboxes.iter().map(|_| looked_for(&answers, PATIENCE)).collect()
+    }
+
     /// Asks about objects, given with their workers, and returns the answers in this order.
     fn ask_about<P, T>(
         &self,
@@ -307,13 +293,15 @@ impl Remote {
         command: impl Fn(Vec<P>, SyncSender<Vec<T>>) -> Command,
     ) -> Result<Vec<T>, RemoteError> {
         let ByWorker { parts, order } = ByWorker::new(objects);
-        Ok(in_order(&order, self.ask_each(parts, command)?))
+        Ok(in_order(&order, self.ask_each(parts, PATIENCE, command)?))
     }
 
-    /// Sends workers a command each, all at once, and returns their answers in this order.
+    /// Sends workers a command each, all at once, and returns their answers in this order. Each is waited for
+    /// at most for `patience`.
     pub(crate) fn ask_each<P, T>(
         &self,
         parts: Vec<(u32, P)>,
+        patience: Duration,
         command: impl Fn(P, SyncSender<T>) -> Command,
     ) -> Result<Vec<T>, RemoteError> {
         let asked = parts.into_iter().map(|(worker, part)| {
@@ -321,11 +309,11 @@ impl Remote {
             self.tell(worker, command(part, reply)).map(|()| answer)
         });
         let answers = asked.collect::<Result<Vec<_>, _>>()?;
-        answers.iter().map(|answer| looked_for(answer, PATIENCE)).collect()
+        answers.iter().map(|answer| looked_for(answer, patience)).collect()
     }
 
     /// Sends a command to one worker.
-    pub(crate) fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
+    fn tell(&self, worker: u32, command: Command) -> Result<(), RemoteError> {
         let inbox = self.inboxes.get(worker as usize).ok_or(RemoteError::Gone)?;
         inbox.send(command).map_err(|_| RemoteError::Gone)?;
         self.ring();
@@ -335,7 +323,7 @@ impl Remote {
 
 /// Polls for an answer for at most `patience`. Its room was allocated by this thread, and this thread wakes
 /// by itself, because a worker that has to wake another holds up packets by that system call.
-pub(crate) fn looked_for<T>(answer: &Receiver<T>, patience: Duration) -> Result<T, RemoteError> {
+fn looked_for<T>(answer: &Receiver<T>, patience: Duration) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {
         match answer.try_recv() {
@@ -344,24 +332,6 @@ pub(crate) fn looked_for<T>(answer: &Receiver<T>, patience: Duration) -> Result<
             Err(TryRecvError::Empty) if asked.elapsed() < patience => thread::sleep(LOOK),
             Err(TryRecvError::Empty) => return Err(RemoteError::Late),
         }
-    }
-}
-
-impl Report {
-    /// Adds another worker's report, or part of one, in no order.
-    fn absorb(&mut self, other: Self) {
-        self.links.extend(other.links);
-        self.removed.add(&other.removed);
-        self.ports.extend(other.ports);
-        self.removed_ports.add(&other.removed_ports);
-        self.nodes.extend(other.nodes);
-        self.workers.extend(other.workers);
-        self.flow.add(&other.flow);
-        self.pool_used += other.pool_used;
-        self.pool_peak += other.pool_peak;
-        self.pool_capacity += other.pool_capacity;
-        self.elapsed = self.elapsed.max(other.elapsed);
-        self.errors.extend(other.errors);
     }
 }
 

@@ -3,7 +3,6 @@
 use longwire_block::{DropReason, Node, Outbox};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,12 +32,6 @@ impl RetiredNode {
         }
         retired.gone.store(true, Ordering::Release);
         *stand_in = Some(retired);
-    }
-}
-
-impl fmt::Debug for RetiredNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetiredNode").field("kept", &self.node.kept()).finish_non_exhaustive()
     }
 }
 

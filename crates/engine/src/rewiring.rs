@@ -3,20 +3,20 @@
 //!
 //! The calling thread allocates what workers need for it and frees what they no longer need.
 
+use crate::bell::waker;
 use crate::inner_port::InnerPort;
 use crate::map::Map;
 use crate::ports::{GONE_PORT, PortSlot};
-use crate::remote::{Command, Remote, RemoteError, looked_for};
+use crate::remote::{Command, Remote, RemoteError};
 use crate::retired::RetiredNode;
 use crate::rewiring_step::{AtNode, PartSource, RewiringStep};
 use crate::setup::PortSetup;
-use crate::turns::NodesInTurn;
+use crate::turns::InTurn;
 use crate::wheel::Wheel;
 use longwire_block::path::LinkRef;
 use longwire_block::{Node, PortError};
 use longwire_link::{Joining, LinkStats};
 use longwire_units::Nanos;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -73,15 +73,6 @@ pub struct Removed {
     pub links: Vec<(LinkRef, LinkStats)>,
 }
 
-/// Which of a worker's nodes decide in turn.
-#[derive(Debug, Clone, Default)]
-pub struct InTurn {
-    /// Number of its nodes.
-    pub nodes: usize,
-    /// The indices of those that do.
-    pub places: Vec<u32>,
-}
-
 impl Rewiring {
     /// The steps of each worker, round by round: a single worker does everything in one.
     pub(crate) fn rounds(self) -> Vec<Vec<RewiringStep>> {
@@ -111,10 +102,7 @@ impl Rewiring {
             steps[first].nodes = nodes.collect();
             let retiring = retiring.into_iter().map(|(place, stand_in)| (place, Some(stand_in)));
             steps[second].retiring = retiring.collect();
-            steps[second].in_turn = in_turn.map(|InTurn { nodes, places }| {
-                NodesInTurn::new(nodes, places.into_iter().map(|place| place as usize))
-            });
-            (steps[second].moves, steps[second].acts) = (moves, acts);
+            (steps[second].in_turn, steps[second].moves, steps[second].acts) = (in_turn, moves, acts);
             (steps[second].sources_leaving, steps[second].sources) = (sources_leaving, sources);
             steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
@@ -136,34 +124,23 @@ impl Remote {
     /// # Panics
     /// If there is not one part for each worker.
     pub fn rewire(&self, mut rewiring: Rewiring) -> Result<Removed, RemoteError> {
-        assert_eq!(rewiring.parts.len(), self.workers(), "a part for each worker");
+        assert_eq!(rewiring.parts.len(), self.inboxes.len(), "a part for each worker");
         for (worker, part) in (0..).zip(&mut rewiring.parts) {
-            let waker = self.waker(worker);
+            let waker = waker(&self.bells, worker);
             part.nodes.iter_mut().for_each(|(_, node)| node.set_waker(&waker));
         }
         let _alone = self.rewiring.write().unwrap_or_else(PoisonError::into_inner);
         let mut removed = Removed::default();
         for round in rewiring.rounds() {
-            self.all_do(round, &mut removed)?;
+            let steps = (0..).zip(round.into_iter().map(Box::new)).collect();
+            let done = self.ask_each(steps, Duration::MAX, |step, reply| Command::Rewire { step, reply })?;
+            // What workers return is freed here, and ports that have left end here.
+            for (worker, mut step) in (0..).zip(done) {
+                removed.errors.extend(step.finish_ports());
+                let links = step.leaving.iter().map(|&link| LinkRef::new(worker, link));
+                removed.links.extend(links.zip(step.left.drain(..)));
+            }
         }
         Ok(removed)
-    }
-
-    /// Runs a step at each worker, and waits for all. Ports that have left end here.
-    fn all_do(&self, steps: Vec<RewiringStep>, removed: &mut Removed) -> Result<(), RemoteError> {
-        let mut answers = Vec::with_capacity(steps.len());
-        for (worker, step) in (0..).zip(steps) {
-            let (reply, answer) = sync_channel(1);
-            self.tell(worker, Command::Rewire { step: Box::new(step), reply })?;
-            answers.push(answer);
-        }
-        // What workers return is freed here.
-        for (worker, answer) in (0..).zip(&answers) {
-            let mut step = looked_for(answer, Duration::MAX)?;
-            removed.errors.extend(step.finish_ports());
-            let links = step.leaving.iter().map(|&link| LinkRef::new(worker, link));
-            removed.links.extend(links.zip(step.left.drain(..)));
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::events::SourceSetup;
 use crate::map::Map;
 use crate::ports::{PortSlot, Ports};
 use crate::retired::RetiredNode;
-use crate::turns::NodesInTurn;
+use crate::turns::InTurn;
 use crate::wheel::Wheel;
 use longwire_block::{JoiningSource, Node, PortError};
 use longwire_link::{Joining, LinkStats};
@@ -38,7 +38,7 @@ pub(crate) struct RewiringStep {
     pub retiring: Vec<(u32, Option<Box<RetiredNode>>)>,
     pub moves: Vec<(u32, u32)>,
     /// The nodes that decide in turn, if that may change.
-    pub in_turn: Option<NodesInTurn>,
+    pub in_turn: Option<InTurn>,
     pub acts: Vec<(u32, AtNode)>,
     pub sources_leaving: Vec<u32>,
     pub sources: Vec<(u32, PartSource)>,

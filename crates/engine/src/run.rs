@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use crate::stats::Report;
 use crate::windows::Presence;
 use crate::worker::Worker;
-use longwire_block::{Port, PortError};
+use longwire_block::Port;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,15 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// Final state of a worker.
-struct FinishedWorker {
-    worker: Worker,
-    errors: Vec<PortError>,
-}
-
 /// A run in real time.
 pub struct Run {
-    threads: Vec<JoinHandle<FinishedWorker>>,
+    threads: Vec<JoinHandle<Worker>>,
     stop: Arc<AtomicBool>,
     remote: Remote,
     tolerance: Tolerance,
@@ -45,19 +39,19 @@ impl Setup {
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let mut bells: Arc<[Bell]> = Arc::new([]);
-        for (mut parts, cpu) in self.into_parts(false, started) {
-            bells = Arc::clone(&parts.bells);
+        for mut parts in self.into_parts(false, started) {
+            bells = Arc::clone(&parts.peers.bells);
             let waker = waker(&bells, parts.index);
             parts.setup.nodes.iter_mut().for_each(|node| node.set_waker(&waker));
             let (inbox, commands) = mpsc::channel::<Command>();
             inboxes.push(inbox);
             let stop = Arc::clone(&stop);
             threads.push(std::thread::spawn(move || {
-                crate::clock::settle_thread(cpu);
+                crate::clock::settle_thread(parts.setup.cpu);
                 let mut worker = Worker::new(parts);
                 worker.run(wait, &stop, &commands);
-                let errors = worker.finish(longwire_clock::monotonic());
-                FinishedWorker { worker, errors }
+                worker.finish(longwire_clock::monotonic());
+                worker
             }));
         }
         Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
@@ -83,7 +77,7 @@ impl Setup {
         let tolerance = self.tolerance;
         let workers = self.workers.len();
         let mut threads = Vec::new();
-        for (parts, _) in self.into_parts(true, Nanos::ZERO) {
+        for parts in self.into_parts(true, Nanos::ZERO) {
             let rewirings = std::mem::take(&mut steps);
             let presence = Presence(parts.windows.as_ref().map(|windows| Arc::clone(&windows.barrier)));
             threads.push(std::thread::spawn(move || {
@@ -93,8 +87,8 @@ impl Setup {
                 if let Some(end) = end {
                     worker.conclude(end);
                 }
-                let errors = worker.finish(worker.end(until));
-                FinishedWorker { worker, errors }
+                worker.finish(worker.end(until));
+                worker
             }));
         }
         report(threads, tolerance, (Nanos::ZERO, until))
@@ -127,7 +121,7 @@ impl Run {
 
 /// Joins the workers and adds up their counters.
 fn report(
-    threads: Vec<JoinHandle<FinishedWorker>>,
+    threads: Vec<JoinHandle<Worker>>,
     tolerance: Tolerance,
     (started, until): (Nanos, Nanos),
 ) -> Report {
@@ -137,7 +131,7 @@ fn report(
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     let mut ports = Vec::new();
     for end in ended {
-        let Ok(FinishedWorker { mut worker, errors }) = end else {
+        let Ok(mut worker) = end else {
             all.errors.push("a worker panicked; its packets are not accounted for".into());
             continue;
         };
@@ -146,7 +140,8 @@ fn report(
         all.elapsed = all.elapsed.max(worker.end(now).since(started));
         worker.add_to(&mut all, now);
         lateness.merge(&worker.counters.lateness);
-        all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
+        let faults = worker.ports.slots.iter().filter_map(|slot| slot.fault.as_ref());
+        all.errors.extend(worker.ports.left.iter().chain(faults).map(ToString::to_string));
         if !worker.simulated {
             ports.extend(worker.ports.slots.drain(..).map(|slot| slot.port));
         }

@@ -1,7 +1,7 @@
 //! Construction data of an engine.
 
 use crate::bell::Bell;
-use crate::between::{Inbox, Outbound, RingKind, connect};
+use crate::between::{Peers, RingKind, connect};
 use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;
@@ -9,7 +9,7 @@ use crate::observer::{Observer, Sampler};
 use crate::order::LONGEST;
 use crate::windows::{WindowBarrier, Windows};
 use longwire_block::{Node, Port};
-use longwire_link::{Lead, Links};
+use longwire_link::Links;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -102,13 +102,9 @@ pub(crate) struct Parts {
     pub index: u32,
     pub setup: WorkerSetup,
     pub map: Arc<Map>,
-    pub inbox: Inbox,
-    pub outbound: Outbound,
-    pub bells: Arc<[Bell]>,
+    pub peers: Peers,
     pub tolerance: Tolerance,
     pub simulated: bool,
-    /// Windows: the lead of links that lead to other workers' links, and whether each link does.
-    pub ahead: Option<(Lead, Vec<bool>)>,
     pub windows: Option<Windows>,
     pub start: Nanos,
 }
@@ -123,33 +119,21 @@ impl Setup {
         Self { workers, map, tolerance, wait: Wait::Spin, between, lead: Nanos::NEVER }
     }
 
-    pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
+    pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<Parts> {
         let count = self.workers.len();
         let map = Arc::new(self.map);
         let (barrier, window) = (Arc::new(WindowBarrier::of(count)), self.lead.min(LONGEST));
         let bells: Arc<[Bell]> = (0..count).map(|_| Bell::new()).collect();
         let each = self.workers.into_iter().zip(connect(count, self.between)).enumerate();
-        let each = each.map(|(index, (mut setup, (outbound, inbox)))| {
-            let crossing = std::mem::take(&mut setup.crossing);
-            let ahead = Lead { by: window, until: TO_THE_END };
-            let in_windows = simulated && count > 1;
-            let ahead = in_windows.then_some((ahead, crossing));
-            let windows = in_windows.then(|| Windows::new(window, Arc::clone(&barrier)));
-            let cpu = setup.cpu;
-            let parts = Parts {
-                index: index as u32,
-                setup,
-                map: Arc::clone(&map),
-                inbox,
-                outbound,
-                bells: Arc::clone(&bells),
-                tolerance: self.tolerance,
-                simulated,
-                ahead,
-                windows,
-                start,
-            };
-            (parts, cpu)
+        let each = each.map(|(index, (setup, (outbound, inbox)))| Parts {
+            index: index as u32,
+            setup,
+            map: Arc::clone(&map),
+            peers: Peers { inbox, outbound, bells: Arc::clone(&bells) },
+            tolerance: self.tolerance,
+            simulated,
+            windows: (simulated && count > 1).then(|| Windows::new(window, Arc::clone(&barrier))),
+            start,
         });
         each.collect()
     }

@@ -72,17 +72,13 @@ impl SlidingWindow {
         let Some((from, first)) = self.samples.front().filter(|_| is_whole) else { return };
         let Some((_, last)) = self.samples.back() else { return };
         let later = self.samples.iter().skip(1);
-        let longest = later.map(|(_, sample)| sample.lateness.longest_lately()).max().unwrap_or_default();
+        let longest = later.map(|(_, sample)| sample.lateness.longest_lately).max().unwrap_or_default();
         let lateness = last.lateness.since(&first.lateness, longest);
         let losses = last.losses.since(first.losses);
         let tunnels = last.tunnels.iter().map(|tunnel| tunnel.since(&first.tunnels)).collect();
         let fidelity = Fidelity::judge(&lateness, losses, tunnels, self.tolerance);
         let badness = Severity::of(&fidelity, losses);
         let window = Arc::new(JudgedWindow { from: *from, to: at, fidelity });
-        self.note(window, badness);
-    }
-
-    fn note(&mut self, window: Arc<JudgedWindow>, badness: Severity) {
         let verdicts = self.verdicts.get_or_insert_with(|| WindowVerdicts {
             length: self.length,
             judged: 0,

@@ -1,6 +1,5 @@
 //! Reports of a run.
 
-use crate::counters::Flow;
 use crate::fidelity::{Fidelity, LatenessSummary, Quantiles, TunnelRecord, WindowVerdicts};
 use crate::own_losses::OwnLosses;
 use longwire_block::change::Blocks;
@@ -95,20 +94,6 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
-    pub(crate) fn of(flow: &Flow) -> Self {
-        let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), flow.drops[reason as usize]));
-        Self {
-            taken: flow.taken,
-            made: flow.made,
-            consumed: flow.consumed,
-            kept: 0,
-            sent: flow.sent,
-            received: flow.received,
-            handed_over: flow.handed_over,
-            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
-        }
-    }
-
     pub(crate) fn add(&mut self, other: &Self) {
         self.taken += other.taken;
         self.made += other.made;
@@ -127,35 +112,22 @@ impl FlowStats {
         self.drops.sort_by_key(|(name, _)| DropReason::ALL.iter().position(|reason| reason.name() == *name));
     }
 
-    /// Counts received frames dropped because the pool was full.
-    pub(crate) fn refused(&mut self, packets: u64) {
-        if packets > 0 {
-            let drops = vec![(DropReason::PoolFull.name(), packets)];
-            self.add(&Self { taken: packets, drops, ..Self::default() });
-        }
-    }
-
-    /// Counts packets that a port accepted and did not send as dropped.
-    pub(crate) fn not_sent(&mut self, port: &PortStats) {
+    /// Counts what passed no node: frames that a port consumed or made, received frames that it dropped
+    /// because the pool was full, and packets that it accepted and did not send, as dropped.
+    pub(crate) fn add_port(&mut self, port: &PortStats) {
+        self.taken += port.in_consumed + port.in_pool_full;
+        self.consumed += port.in_consumed;
+        self.made += port.out_made;
         let losses = [
             (DropReason::PortDown, port.out_down),
             (DropReason::PortMtu, port.out_oversize),
             (DropReason::PortFull, port.out_full),
         ];
-        for (reason, packets) in losses.into_iter().filter(|(_, packets)| *packets > 0) {
-            self.sent = self.sent.saturating_sub(packets);
-            self.add(&Self { drops: vec![(reason.name(), packets)], ..Self::default() });
-        }
-    }
-
-    /// Counts frames that ports consumed or made, which passed no node.
-    pub(crate) fn of_ports(&mut self, ports: impl Iterator<Item = PortStats>) {
-        for port in ports {
-            self.taken += port.in_consumed;
-            self.consumed += port.in_consumed;
-            self.made += port.out_made;
-            self.sent += port.out_made;
-        }
+        let not_sent: u64 = losses.iter().map(|(_, packets)| packets).sum();
+        self.sent = (self.sent + port.out_made).saturating_sub(not_sent);
+        let drops = losses.into_iter().chain([(DropReason::PoolFull, port.in_pool_full)]);
+        let drops = drops.filter(|(_, packets)| *packets > 0).map(|(reason, count)| (reason.name(), count));
+        self.add(&Self { drops: drops.collect(), ..Self::default() });
     }
 
     /// Packets dropped outside links for `reason`.
@@ -231,6 +203,22 @@ impl Report {
         });
     }
 
+    /// Adds another worker's report, or part of one, in no order.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.links.extend(other.links);
+        self.removed.add(&other.removed);
+        self.ports.extend(other.ports);
+        self.removed_ports.add(&other.removed_ports);
+        self.nodes.extend(other.nodes);
+        self.workers.extend(other.workers);
+        self.flow.add(&other.flow);
+        self.pool_used += other.pool_used;
+        self.pool_peak += other.pool_peak;
+        self.pool_capacity += other.pool_capacity;
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.errors.extend(other.errors);
+    }
+
     /// The counters of each link, and the sum of removed ones.
     pub fn all_links(&self) -> impl Iterator<Item = &LinkStats> {
         self.links.iter().map(|link| &link.stats).chain([&self.removed])
@@ -269,9 +257,7 @@ impl Report {
         let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
         self.flow.sent + self.flow.handed_over + self.flow.consumed + self.flow.kept + dropped + in_links
     }
-}
 
-impl Report {
     /// Packets lost by Longwire itself.
     pub fn own_losses(&self) -> OwnLosses {
         let in_links = |reason: DropReason| -> u64 {

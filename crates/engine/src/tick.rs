@@ -26,7 +26,7 @@ impl Ticks {
     }
 
     /// The first tick at or after `time`.
-    fn at_or_after(&self, time: Nanos) -> Nanos {
+    pub(crate) fn at_or_after(&self, time: Nanos) -> Nanos {
         self.begin + Nanos(time.since(self.begin).0.div_ceil(self.tick.0).saturating_mul(self.tick.0))
     }
 
@@ -56,11 +56,6 @@ impl Ticks {
             let meta = pool.meta_mut(handle);
             meta.set_leave(self.at_or_after(Nanos(meta.leave())).0);
         }
-    }
-
-    /// Departure time of a packet on a simulated clock, rounded to its tick.
-    pub(crate) fn leaves_at(&self, leave: u64) -> Nanos {
-        self.at_or_after(Nanos(leave))
     }
 }
 

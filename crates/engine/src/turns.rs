@@ -56,15 +56,15 @@ impl InnerPorts {
 
 /// The nodes of a worker that decide in turn.
 #[derive(Debug, Default)]
-pub(crate) struct NodesInTurn {
+pub struct InTurn {
     /// Whether each of the worker's nodes decides in turn, and the indices of those that do.
     own: Vec<bool>,
-    pub places: Vec<usize>,
+    pub(crate) places: Vec<usize>,
     /// A lower bound on their deadlines.
-    pub next: Nanos,
+    pub(crate) next: Nanos,
 }
 
-impl NodesInTurn {
+impl InTurn {
     /// Marks those of `nodes` nodes with these indices.
     pub fn new(nodes: usize, in_turn: impl Iterator<Item = usize>) -> Self {
         let mut own = vec![false; nodes];
@@ -74,13 +74,13 @@ impl NodesInTurn {
     }
 
     /// Another node, which does not decide in turn.
-    pub fn add(&mut self) {
+    pub(crate) fn add(&mut self) {
         self.own.push(false);
     }
 
     /// Whether the node decides in turn.
     #[inline]
-    pub fn has(&self, node: usize) -> bool {
+    pub(crate) fn has(&self, node: usize) -> bool {
         self.own[node]
     }
 }

@@ -80,10 +80,6 @@ impl Verdicts {
         self.entries.fill(Verdict::default());
     }
 
-    fn forget(&mut self, at: usize) {
-        self.entries[at] = Verdict::default();
-    }
-
     /// Caches the verdict on a frame.
     pub fn note(&mut self, stations: &Stations, meta: &Meta, line: &FirstLine, by_ports: u32) {
         let (source, destination) = ends(line, meta.in_port);
@@ -133,7 +129,7 @@ impl Verdicts {
             };
             // Times never decrease: what is valid for the last one was valid before.
             if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
-                self.forget(at);
+                self.entries[at] = Verdict::default();
                 break;
             }
             known += count;

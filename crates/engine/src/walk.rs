@@ -51,23 +51,13 @@ pub(crate) struct Walk {
     /// Turns so far of the packet whose step is executed.
     pub turns: u16,
     pub taken: u64,
-    /// Ends the run when it is set.
-    stop: Option<Arc<AtomicBool>>,
+    /// Walks end when it is set.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Walk {
     pub fn new() -> Self {
         Self { steps: Vec::with_capacity(USUAL), under_way: false, turns: 0, taken: 0, stop: None }
-    }
-
-    /// Walks end when `stop` is set.
-    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
-        self.stop = Some(Arc::clone(stop));
-    }
-
-    #[inline]
-    pub fn is_under_way(&self) -> bool {
-        self.under_way
     }
 
     pub fn push(&mut self, next: NextStep, handle: Handle) {

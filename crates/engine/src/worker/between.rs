@@ -13,7 +13,7 @@ impl Worker {
     /// Takes packets from other workers, urgent ones first, with a limit per ring.
     pub(crate) fn take_from_rings(&mut self) -> usize {
         let mut came = 0;
-        for class in 0..CLASSES.len() {
+        for class in 0..CLASSES {
             let mut some = self.peers.inbox.look(class);
             while some != 0 {
                 let ring = (class, some.trailing_zeros() as usize);
@@ -69,7 +69,7 @@ impl Worker {
     /// Hands a packet over to another worker: in batches, or at the end of the step or window.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
-        let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
+        let Some(senders) = &mut self.peers.outbound.outlets[worker as usize] else {
             return self.drop(handle, DropReason::RingFull);
         };
         if let Some(windows) = &mut self.windows {
@@ -81,7 +81,7 @@ impl Worker {
             };
             windows.note_handed_over(Nanos(if enters { meta.arrival } else { meta.leave() }));
         }
-        let batch = &mut outlet.senders[class].batch;
+        let batch = &mut senders[class].batch;
         batch.push(handle);
         if batch.is_full() {
             self.send_over(worker as usize, class);
@@ -96,7 +96,7 @@ impl Worker {
         while self.peers.outbound.waiting != 0 {
             let worker = self.peers.outbound.waiting.trailing_zeros() as usize;
             self.peers.outbound.waiting &= self.peers.outbound.waiting - 1;
-            for class in 0..CLASSES.len() {
+            for class in 0..CLASSES {
                 self.send_over(worker, class);
             }
         }
@@ -104,13 +104,13 @@ impl Worker {
 
     /// Copies the waiting packets for a worker into its ring.
     fn send_over(&mut self, worker: usize, class: usize) {
-        let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
-        let batch = std::mem::take(&mut outlet.senders[class].batch);
+        let Some(senders) = &mut self.peers.outbound.outlets[worker] else { return };
+        let batch = std::mem::take(&mut senders[class].batch);
         let mut rest = batch.as_slice();
-        while let Some(outlet) = &mut self.peers.outbound.outlets[worker]
+        while let Some(senders) = &mut self.peers.outbound.outlets[worker]
             && !rest.is_empty()
         {
-            let sent = outlet.senders[class].send(&self.peers.bells[worker], &self.pool, rest);
+            let sent = senders[class].send(&self.peers.bells[worker], &self.pool, rest);
             let (gone, left) = rest.split_at(sent);
             for &handle in gone {
                 self.counters.flow.handed_over += u64::from(self.pool.meta(handle).segments);

@@ -4,6 +4,7 @@
 use super::Worker;
 use crate::events::{Event, ScheduledAction, TargetKind};
 use crate::order::EVENT_PLACE;
+use longwire_block::change::Edit;
 use longwire_units::Nanos;
 
 impl Worker {
@@ -60,11 +61,9 @@ impl Worker {
             ScheduledAction::Begin { event, times } => self.begin_event(of, event, times, time),
             ScheduledAction::Step { place, number } => {
                 let edits = self.schedules.of(of).step(place, number, time).unwrap_or_default();
-                if edits.is_empty() {
-                    return;
+                if !edits.is_empty() {
+                    self.apply_or_refuse(of, place, &edits, time);
                 }
-                let done = self.apply(of, place, &edits, time);
-                self.tell_refusal(of, place, time, done);
             }
             ScheduledAction::Group { number } => self.take_group(of, number, time),
         }
@@ -79,14 +78,14 @@ impl Worker {
                 ramp.is_some_and(|ramp| self.schedules.ramp(of, place, &edits, ramp, time, endless).is_ok());
             if !ramped {
                 self.schedules.of(of).cancel(place, &edits);
-                let done = self.apply(of, place, &edits, time);
-                self.tell_refusal(of, place, time, done);
+                self.apply_or_refuse(of, place, &edits, time);
             }
         }
     }
 
-    fn tell_refusal(&mut self, of: TargetKind, place: u32, time: Nanos, done: Result<(), String>) {
-        if let Err(why) = done {
+    /// Applies `edits` to a link or source, or records why that is impossible.
+    fn apply_or_refuse(&mut self, of: TargetKind, place: u32, edits: &[Edit], time: Nanos) {
+        if let Err(why) = self.apply(of, place, edits, time) {
             let what = match of {
                 TargetKind::Links if self.emulation.is_medium(place) => "a medium".into(),
                 TargetKind::Links => format!("link {}", self.emulation.links.place(place)),

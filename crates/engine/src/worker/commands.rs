@@ -4,8 +4,8 @@
 use super::{Order, Worker};
 use crate::by_worker::{ByWorker, in_order};
 use crate::events::{LocalChange, TargetKind};
-use crate::remote::{Bases, Changed, Command, Remote, RemoteError, ReportPart, Step, Target};
-use crate::stats::{FlowStats, Report};
+use crate::remote::{Bases, Changed, Command, PATIENCE, Remote, RemoteError, ReportPart, Step, Target};
+use crate::stats::Report;
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl Remote {
         bases: Bases,
         step: Step,
     ) -> Result<Changed, RemoteError> {
-        let answers =
-            self.ask_each(parts, |changes, reply| Command::Change { changes, bases, step, reply })?;
+        let command = |changes, reply| Command::Change { changes, bases, step, reply };
+        let answers = self.ask_each(parts, PATIENCE, command)?;
         let (mut instant, mut blocks) = (Some(Nanos::ZERO), Vec::new());
         for answer in answers {
             let changed = answer.map_err(RemoteError::Refused)?;
@@ -109,7 +109,7 @@ impl Worker {
             Command::Query(look) => look(&mut self.emulation.links, now),
             Command::Flow(reply) => {
                 // The caller may have given up.
-                let _ = reply.send((FlowStats::of(&self.counters.flow), now));
+                let _ = reply.send((self.counters.all_flow(), now));
             }
             Command::Report { first, reply } => {
                 let mut report = Report::default();
@@ -175,7 +175,7 @@ impl Worker {
     }
 
     /// Executes a phase of a group of changes, and returns the time at which they are made.
-    fn execute(&mut self, changes: Vec<LocalChange>, step: Step, now: Nanos) -> Result<Nanos, String> {
+    fn execute(&mut self, mut changes: Vec<LocalChange>, step: Step, now: Nanos) -> Result<Nanos, String> {
         match step {
             Step::Check => {
                 let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
@@ -191,14 +191,10 @@ impl Worker {
             // All workers have agreed, so that none may refuse its part now: it is checked again at its time.
             Step::At(time) => {
                 let time = time.max(now);
-                let (links, sources) =
-                    changes.into_iter().partition(|change| change.what.0 == TargetKind::Links);
-                for (of, part) in [(TargetKind::Links, links), (TargetKind::Sources, sources)] {
-                    let part: Vec<LocalChange> = part;
-                    if !part.is_empty() {
-                        self.schedules.of(of).put_group(part, time);
-                    }
-                }
+                let is_source = |change: &mut LocalChange| change.what.0 == TargetKind::Sources;
+                let sources: Vec<_> = changes.extract_if(.., is_source).collect();
+                self.schedules.links.put_group(changes, time);
+                self.schedules.sources.put_group(sources, time);
                 // Changes of links need exact order from now on.
                 self.order = Order::Exact;
                 Ok(time)

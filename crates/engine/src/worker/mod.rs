@@ -4,9 +4,7 @@
 mod between;
 mod carry_out;
 mod commands;
-mod diversion;
 mod egress;
-mod ending;
 mod flood;
 mod intake;
 mod observing;
@@ -18,7 +16,6 @@ mod rewiring;
 mod simulated;
 mod tick;
 mod turns;
-mod walk;
 mod windows;
 
 pub use commands::{Change, are_alike};
@@ -32,13 +29,13 @@ use crate::nodes::Nodes;
 use crate::ports::Ports;
 use crate::rewiring_step::RewiringStep;
 use crate::schedules::Schedules;
-use crate::setup::{Parts, WorkerSetup};
+use crate::setup::{Parts, TO_THE_END, WorkerSetup};
 use crate::tick::Ticks;
-use crate::walk::{NextStep, Walk};
+use crate::walk::{NextStep, Step, Walk};
 use crate::windows::Windows;
 use longwire_block::DropReason;
 use longwire_block::path::{NOWHERE, UNDECIDED};
-use longwire_link::{Arrival, Fifo};
+use longwire_link::{Arrival, Fifo, Lead};
 use longwire_packet::{Handle, Meta, PacketEvent, Pool};
 use longwire_units::Nanos;
 use observing::Observing;
@@ -91,30 +88,31 @@ impl Worker {
     /// Workers on the machine's clock, for tests that run them step by step.
     #[cfg(test)]
     pub(crate) fn of(setup: crate::Setup) -> Vec<Self> {
-        setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Self::new(parts)).collect()
+        setup.into_parts(false, Nanos::ZERO).into_iter().map(Self::new).collect()
     }
 
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
-            parts;
-        let WorkerSetup { mut pool, ports, nodes, links, flat, mut agenda, observer, sampler, .. } = setup;
+        let Parts { index, setup, map, peers, tolerance, simulated, windows, start } = parts;
+        let WorkerSetup { mut pool, ports, nodes, links, flat, crossing, mut agenda, .. } = setup;
         // Changes need exact order among arrivals.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
         let in_turn = ports.iter().filter(|port| map.inner_ports.in_turn(port.place)).map(|port| port.node);
         let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), (start, simulated));
-        let observing = Observing::new(&map, &mut pool, (observer, sampler), start);
+        let observing = Observing::new(&map, &mut pool, (setup.observer, setup.sampler), start);
+        let longest = windows.as_ref().map(|windows| windows.longest);
+        let ahead = longest.map(|by| (Lead { by, until: TO_THE_END }, crossing));
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
             index,
             simulated,
             order: if is_exact { Order::Exact } else { Order::ByLink },
             pool,
-            intake: Intake::new(ports.len(), inbox.most_in_a_step()),
+            intake: Intake::new(ports.len(), peers.inbox.most_in_a_step()),
             nodes,
             emulation: Emulation::new(links, start, simulated, ahead),
             walk: Walk::new(),
             ports: Ports::new(ports, &map, index, (simulated, windows.is_some()), ticks),
-            peers: Peers { inbox, outbound, bells },
+            peers,
             windows,
             schedules: Schedules::new(agenda, start),
             counters: WorkerCounters::new(start, tolerance),
@@ -189,7 +187,7 @@ impl Worker {
             self.observe_left(out);
         }
         while let Some(handle) = out.pop(&self.pool) {
-            if self.walk.is_under_way() {
+            if self.walk.under_way {
                 self.walk(NextStep::Leave, handle);
             } else {
                 self.leave(handle);
@@ -227,8 +225,74 @@ impl Worker {
         self.egress(handle);
     }
 
+    /// Executes a step for a packet, with all consequences; during a walk the step is added to it.
+    #[inline(never)]
+    pub(crate) fn walk(&mut self, next: NextStep, handle: Handle) {
+        if self.walk.under_way {
+            return self.walk.push(next, handle);
+        }
+        (self.walk.under_way, self.walk.turns, self.walk.taken) = (true, 0, 0);
+        self.walk.push(next, handle);
+        while let Some(Step { next, handle, turns }) = self.walk.steps.pop() {
+            self.walk.turns = turns;
+            if let Some(reason) = self.walk.take_step() {
+                self.drop(handle, reason);
+                continue;
+            }
+            let first = self.walk.steps.len();
+            self.go(next, handle);
+            self.walk.steps[first..].reverse();
+        }
+        self.walk.under_way = false;
+    }
+
+    fn go(&mut self, next: NextStep, handle: Handle) {
+        match next {
+            NextStep::Enter => self.enter(handle),
+            NextStep::Leave => self.leave(handle),
+            NextStep::Egress => self.egress(handle),
+            NextStep::Diverted | NextStep::Decide if !self.walk.take_turn() => {
+                self.drop(handle, DropReason::Loop);
+            }
+            NextStep::Diverted => self.divert(handle),
+            NextStep::Decide => self.decide_in_turn(handle),
+        }
+    }
+
     pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {
         self.pool.report(handle, PacketEvent::Refused { reason: reason as u8 });
         self.counters.drop(&mut self.pool, handle, reason);
+    }
+
+    /// End time of a run that ends by `until`, as far as this worker knows: `until`, or else the last event.
+    pub(crate) fn end(&self, until: Nanos) -> Nanos {
+        if until < TO_THE_END { until } else { self.emulation.seen.max(self.schedules.changed) }
+    }
+
+    /// Advances changes and background traffic to the end of the run, on which all workers agree, so that the
+    /// counters do not depend on the number of workers.
+    pub(crate) fn conclude(&mut self, end: Nanos) {
+        self.carry_out(end);
+        self.sample_before(end);
+        self.sample_rest(end);
+        self.nodes.change_all(end);
+        self.nodes.change_no_more();
+        for link in 0..self.emulation.links.len() as u32 {
+            self.emulation.links.catch_up(&mut self.pool, link, end);
+        }
+    }
+
+    /// Ends the run at `now`: held packets are dropped as stopped, and ports flush their buffers.
+    pub(crate) fn finish(&mut self, now: Nanos) {
+        self.flush_ports();
+        self.emulation.links.flush(&mut self.pool, now);
+        self.drop_held_back();
+        (0..self.ports.slots.len()).for_each(|slot| self.drop_held(slot, DropReason::Stopped));
+        self.ports.left.extend(self.ports.slots.iter_mut().filter_map(|slot| slot.port.finish().err()));
+    }
+
+    /// Drops packets handed over by other workers, which have ended.
+    pub(crate) fn empty_rings(&mut self) {
+        self.drain_rings(|worker, handle| worker.drop(handle, DropReason::Stopped));
     }
 }

@@ -6,7 +6,6 @@ use crate::observer::{Observer, PoolObserver, Sampler};
 use longwire_link::{Fifo, LinkStats};
 use longwire_packet::{Handle, PacketEvent, Pool};
 use longwire_units::Nanos;
-use std::any::Any;
 use std::sync::Arc;
 
 /// A worker's observer and sampler.
@@ -61,24 +60,6 @@ impl Worker {
         while let Some(handle) = next {
             self.pool.report(handle, PacketEvent::Left);
             next = (Some(handle) != last).then(|| Handle(self.pool.meta(handle).next));
-        }
-    }
-
-    /// Tells the observer that links join.
-    #[cold]
-    pub(crate) fn observe_joining(&mut self) {
-        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<PoolObserver>);
-        if let Some(observed) = probe {
-            observed.observer.links_joined();
-        }
-    }
-
-    /// Passes the worker's new map to the observer.
-    #[cold]
-    pub(crate) fn observe_by_new_map(&mut self) {
-        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<PoolObserver>);
-        if let Some(observed) = probe {
-            observed.map = Arc::clone(&self.map);
         }
     }
 

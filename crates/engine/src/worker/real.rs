@@ -26,7 +26,7 @@ impl Worker {
     /// Runs until `stop` is set.
     pub(crate) fn run(&mut self, wait: Wait, stop: &Arc<AtomicBool>, commands: &mpsc::Receiver<Command>) {
         let mut sleeper = Sleeper::new(self, wait);
-        self.walk.heed(stop);
+        self.walk.stop = Some(Arc::clone(stop));
         // Times of the last poll, of the last clock reading, and of the last event.
         let mut before = monotonic();
         let (mut seen, mut busy_at) = (before, before);
@@ -52,29 +52,21 @@ impl Worker {
             }
             (before, seen) = (now, after);
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
-                if let Some(sleep) = sleeper.sleep(self, after) {
+                if let Some((meant, woken)) = sleeper.sleep(self, after) {
                     let waited = watch.waited_since();
                     // An arriving frame wakes the worker, so the frame's wait is the worker's wait for a
                     // processor.
-                    gap = waited.unwrap_or(sleep.woken.since(after));
-                    if let Some(pause) =
-                        Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
-                    {
+                    gap = waited.unwrap_or(woken.since(after));
+                    if let Some(pause) = Pause::of_waking(meant, woken, waited.unwrap_or_default()) {
                         self.counters.lateness.record_pause(pause);
                     }
-                    (before, seen) = (sleep.woken, sleep.woken);
+                    (before, seen) = (woken, woken);
                 }
             } else if handled == 0 {
                 std::hint::spin_loop();
             }
         }
     }
-}
-
-struct CompletedSleep {
-    /// The planned end, or the actual one if something woke the worker earlier.
-    meant: Nanos,
-    woken: Nanos,
 }
 
 /// State that a worker needs to sleep.
@@ -111,9 +103,9 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a port is readable or shortly before the next deadline. None if there was no time to
-    /// sleep.
-    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<CompletedSleep> {
+    /// Sleeps until a port is readable or shortly before the next deadline. Returns the planned end, or the
+    /// actual one if something woke the worker earlier, and when it woke; none if there was no time to sleep.
+    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<(Nanos, Nanos)> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let nodes = worker.nodes.next();
         let due =
@@ -140,7 +132,7 @@ impl Sleeper {
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();
         let woken = monotonic();
-        Some(CompletedSleep { meant: if called { woken } else { now + time }, woken })
+        Some((if called { woken } else { now + time }, woken))
     }
 }
 

@@ -2,7 +2,7 @@ use super::Worker;
 use crate::fidelity::{Quantiles, Sample, TunnelRecord};
 use crate::own_losses::OwnLosses;
 use crate::ports::{GONE_PORT, PortSlot};
-use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+use crate::stats::{LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use longwire_block::DropReason;
 use longwire_link::GONE;
 use longwire_units::Nanos;
@@ -18,7 +18,7 @@ impl Worker {
         self.counters.lateness.sample(&mut sample.lateness);
         sample.losses = OwnLosses {
             pool: self.pool.refused(),
-            ring: self.counters.flow.drops[DropReason::RingFull as usize],
+            ring: self.counters.drops[DropReason::RingFull as usize],
             ..self.ports.losses()
         };
         sample.tunnels.clear();
@@ -102,14 +102,10 @@ impl Worker {
         });
         let refused = self.schedules.refused().chain(&self.nodes.changes.refused);
         report.errors.extend(refused.cloned());
-        let mut flow = FlowStats::of(&self.counters.flow);
+        let mut flow = self.counters.all_flow();
         flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
-        // Frames that a port received but could not store are counted as received and dropped.
-        let of_ports =
-            || self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed.stats]);
-        flow.refused(of_ports().map(|stats| stats.in_pool_full).sum());
-        flow.of_ports(of_ports());
-        of_ports().for_each(|stats| flow.not_sent(&stats));
+        let ports = self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed.stats]);
+        ports.for_each(|stats| flow.add_port(&stats));
         report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();

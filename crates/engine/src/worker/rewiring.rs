@@ -3,17 +3,14 @@
 use super::pump::Arrivals;
 use super::{Order, Worker};
 use crate::events::SourceSetup;
+use crate::observer::PoolObserver;
 use crate::rewiring_step::{PartSource, RewiringStep};
 use longwire_block::DropReason;
 use longwire_units::Nanos;
 use std::mem::swap;
+use std::sync::Arc;
 
 impl Worker {
-    /// Time of the next planned rewiring, in virtual time.
-    pub(crate) fn next_rewiring(&self) -> Nanos {
-        self.rewirings.front().map_or(Nanos::NEVER, |(time, _)| *time)
-    }
-
     /// Makes the next planned rewiring: after departures and changes at its time, before arrivals.
     pub(crate) fn rewire_planned(&mut self) {
         let Some((time, mut step)) = self.rewirings.pop_front() else { return };
@@ -29,8 +26,8 @@ impl Worker {
     /// Adds links, takes over the map, and removes links. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
-            if self.observing.on {
-                self.observe_joining();
+            if let Some(observed) = PoolObserver::of(&mut self.pool) {
+                observed.observer.links_joined();
             }
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
@@ -59,8 +56,8 @@ impl Worker {
             swap(&mut self.map, map);
             swap(&mut self.ports.exits, &mut step.exits);
             self.nodes.verdicts.forget_all();
-            if self.observing.on {
-                self.observe_by_new_map();
+            if let Some(observed) = PoolObserver::of(&mut self.pool) {
+                observed.map = Arc::clone(&self.map);
             }
         }
         if let Some(in_turn) = &mut step.in_turn {

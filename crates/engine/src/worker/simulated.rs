@@ -33,14 +33,11 @@ impl Worker {
     /// Whether a planned rewiring comes before the `next` event and before changes. Like a change, it is
     /// waited for only while packets depend on it, or come from a source that one of them adds.
     fn rewires_before(&mut self, next: Nanos, until: Nanos) -> bool {
-        let time = self.next_rewiring();
-        if time == Nanos::NEVER || time > until {
-            return false;
-        }
+        let Some(&(time, _)) = self.rewirings.front() else { return false };
         let held = self.real_packets() > 0;
         let change = if held { self.schedules.links.next() } else { Nanos::NEVER };
         let adds_sources = || self.rewirings.iter().any(|(_, step)| step.adds_sources());
-        time <= next.min(change) && (next <= until || held || adds_sources())
+        time <= until.min(next).min(change) && (next <= until || held || adds_sources())
     }
 
     /// The earlier of the next event and the next change of held packets, which may move the event.

@@ -39,12 +39,6 @@ impl Worker {
         }
     }
 
-    /// Drops packets that wait for a tick at the end of the run.
-    pub(crate) fn drop_held_for_tick(&mut self) {
-        let slots = self.ports.ticks.as_ref().map_or(0, |ticks| ticks.held.len());
-        (0..slots).for_each(|slot| self.drop_held(slot, DropReason::Stopped));
-    }
-
     /// Drops packets that wait for a tick at a port.
     pub(crate) fn drop_held(&mut self, slot: usize, reason: DropReason) {
         let ticks = self.ports.ticks.as_mut();
@@ -91,7 +85,7 @@ mod tests {
         worker.send_at_tick(Nanos(100));
         // It counts what is sent to it.
         assert_eq!(worker.ports.slots[0].port.stats(), PortStats::default());
-        assert_eq!(worker.counters.flow.drops[DropReason::PortDown as usize], 1);
+        assert_eq!(worker.counters.drops[DropReason::PortDown as usize], 1);
         assert_eq!(worker.pool.live(), 0);
     }
 }

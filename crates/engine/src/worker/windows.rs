@@ -62,8 +62,11 @@ impl Worker {
     /// Announces what is next here after a window that ended at `end`, and returns what is next anywhere.
     fn agree(&mut self, barrier: &WindowBarrier, until: Nanos, end: Nanos) -> Announcement {
         let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
-        let (handed_over, next) = self.bound(until, end);
-        let failed = self.lost_anything();
+        // Packets that leave before are put out next.
+        let here = self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next);
+        let handed_over = self.windows.as_mut().map(|windows| windows.next(end));
+        let (handed_over, held) = handed_over.unwrap_or((0, Nanos::NEVER));
+        let (next, failed) = (here.min(held), self.lost_anything());
         barrier.announce(self.index, Announcement { next, change, handed_over, failed });
         let round = self.meet(barrier);
         self.stage_from_rings();
@@ -102,15 +105,6 @@ impl Worker {
             met = barrier.has_been(round) || barrier.is_abandoned();
         }
         round
-    }
-
-    /// How many packets were handed over in a window that ended at `end`, and a lower bound on the next event
-    /// of those or here. Packets that leave before are put out next.
-    fn bound(&mut self, until: Nanos, end: Nanos) -> (u64, Nanos) {
-        let here = self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next);
-        let Some(windows) = &mut self.windows else { return (0, here) };
-        let (handed_over, held) = windows.next(end);
-        (handed_over, here.min(held))
     }
 
     /// The next arrival of a frame at a port here, or deadline of a node that does not decide in turn.
@@ -266,6 +260,6 @@ impl Worker {
 
     /// Whether the pool was full: a simulated run then ends, because its trace would depend on the pool.
     pub(crate) fn lost_anything(&self) -> bool {
-        self.counters.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
+        self.counters.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
     }
 }
