@@ -87,7 +87,7 @@ impl Block for Slotted {
         self.span = settings.max.since(self.min).0;
         (self.packets, self.bytes) = (unlimited(settings.packets), unlimited(settings.bytes));
         self.framing = Framing::of(settings.layer, settings.overhead);
-        self.reckon();
+        self.compute_finish();
     }
 }
 
@@ -178,7 +178,7 @@ impl Sender for Slotted {
     fn take_over(&mut self, now: Nanos, work: u64) {
         (self.start, self.work) = (now, work);
         self.gap = Some(self.distance());
-        self.reckon();
+        self.compute_finish();
     }
 }
 
@@ -206,11 +206,11 @@ impl Slotted {
         if self.packets_left == 0 || self.bytes_left == 0 {
             self.gap = Some(self.distance());
         }
-        self.reckon();
+        self.compute_finish();
     }
 
     #[inline]
-    fn reckon(&mut self) {
+    fn compute_finish(&mut self) {
         self.finish = match self.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,

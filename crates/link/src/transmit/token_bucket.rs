@@ -86,7 +86,7 @@ impl Block for TokenBucket {
         self.framing = Framing::of(settings.layer, settings.overhead);
         self.state.tokens = self.state.tokens.min(self.burst);
         if self.state.is_paid {
-            self.reckon();
+            self.compute_finish();
         } else {
             self.pay(self.state.start, 0);
         }
@@ -204,7 +204,7 @@ impl TokenBucket {
         self.state.tokens -= self.state.work as i64;
         self.state.work += self.state.late;
         self.state.is_paid = true;
-        self.reckon();
+        self.compute_finish();
     }
 
     /// The work that could be sent while these tokens come, which take less than a nanosecond.
@@ -236,7 +236,7 @@ impl TokenBucket {
     }
 
     #[inline]
-    fn reckon(&mut self) {
+    fn compute_finish(&mut self) {
         self.state.finish = match self.peak {
             0 => Nanos::NEVER,
             u64::MAX => self.state.start,

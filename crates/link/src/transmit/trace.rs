@@ -174,7 +174,7 @@ impl Sender for Trace {
         self.state.start = finish - self.begin;
         self.state.work = self.state.rest + bytes * BYTE;
         self.from = self.to;
-        self.reckon();
+        self.compute_finish();
     }
 
     #[inline]
@@ -265,7 +265,7 @@ impl Sender for Trace {
             self.from.left = 0;
             self.from.next.pass(trace, self.state.start);
         }
-        self.reckon();
+        self.compute_finish();
     }
 }
 
@@ -279,7 +279,7 @@ impl Trace {
     }
 
     #[inline]
-    fn reckon(&mut self) {
+    fn compute_finish(&mut self) {
         match &*self.rates {
             Rates::Steps(steps) => {
                 let done = steps.finish(&mut self.state.cursor, self.state.start, self.state.work);
@@ -302,7 +302,7 @@ impl Trace {
             self.from.next.pass(trace, self.state.start);
         }
         self.to = self.from;
-        self.reckon();
+        self.compute_finish();
     }
 }
 
